@@ -1,0 +1,1 @@
+"""The core: loads DataCoolie metadata and runs its dataflows. Never imports Dagster."""

@@ -1,0 +1,108 @@
+"""The options that commands share, and the driver that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from datacoolie_core import storage
+from datacoolie_core.driver import DataCoolieDriver
+from datacoolie_core.errors import SettingsError
+from datacoolie_core.metadata.loader import load_metadata
+from datacoolie_core.settings import Settings, find_project_dir, load_settings
+
+if TYPE_CHECKING:
+    from datacoolie_core.metadata.models import Metadata
+    from datacoolie_core.run.config import DataCoolieRunConfig
+    from datacoolie_core.run.events import Listener
+
+MetadataPaths = Annotated[
+    list[str] | None,
+    typer.Option("--metadata", "-m", help="A metadata file or folder; may be repeated."),
+]
+ProjectDir = Annotated[
+    str | None, typer.Option("--project-dir", help="Root of relative paths.", show_default=False)
+]
+State = Annotated[
+    str | None,
+    typer.Option("--state", help="Folder or URI of the state  [default: .datacoolie/state]"),
+]
+Stages = Annotated[
+    list[str] | None, typer.Option("--stage", help="Stages, comma-separated; a union.")
+]
+Select = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--select", help="silver/flights, 'bronze/*', +gold/x (with upstream), x+ (downstream)."
+    ),
+]
+Exclude = Annotated[list[str] | None, typer.Option("--exclude", help="As --select, taken away.")]
+SqlPaths = Annotated[list[str] | None, typer.Option("--sql-path", help="A root of SQL files.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+Lenient = Annotated[
+    bool, typer.Option("--lenient", help="Unknown keys in the metadata are warnings.")
+]
+OnInvalid = Annotated[
+    str, typer.Option("--on-invalid", help="fail, or quarantine: run the valid rest.")
+]
+
+
+def settings_for(project_dir: str | None) -> tuple[str, Settings]:
+    """Return the project root and the settings that hold there."""
+    settings = load_settings(project_dir)
+    return find_project_dir(project_dir or settings.project_dir), settings
+
+
+def open_metadata(
+    paths: Sequence[str] | None, root: str, settings: Settings, *, lenient: bool, on_invalid: str
+) -> Metadata:
+    """Return the metadata that the options or the settings name.
+
+    Raises:
+        SettingsError: When nothing names any, or ``on_invalid`` is unknown.
+        MetadataError: When it is wrong.
+    """
+    named = list(paths or settings.metadata)
+    if not named:
+        fallback = storage.resolve("metadata", root)
+        if not storage.exists(fallback):
+            raise SettingsError(
+                "no metadata named",
+                remedy="Give --metadata FILE_OR_FOLDER, or set metadata in datacoolie.toml.",
+            )
+        named = [fallback]
+    if on_invalid not in ("fail", "quarantine"):
+        raise SettingsError(
+            f"--on-invalid is {on_invalid!r}", remedy="Give 'fail' or 'quarantine'."
+        )
+    return load_metadata(
+        named,
+        project_dir=root,
+        strict=not lenient,
+        on_invalid="quarantine" if on_invalid == "quarantine" else "fail",
+    )
+
+
+def open_driver(
+    metadata: Metadata,
+    root: str,
+    settings: Settings,
+    *,
+    state: str | None = None,
+    sql_paths: Sequence[str] | None = None,
+    log_path: str | None = None,
+    config: DataCoolieRunConfig | None = None,
+    listeners: Sequence[Listener] = (),
+) -> DataCoolieDriver:
+    """Return a driver as the options and the settings say."""
+    return DataCoolieDriver(
+        metadata,
+        project_dir=root,
+        state=state or settings.state,
+        config=config,
+        sql_paths=sql_paths or settings.sql_path,
+        log_path=log_path or settings.log_path,
+        listeners=listeners,
+    )

@@ -1,0 +1,337 @@
+"""The front door: plan, run and replay. No logic of its own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
+
+from datacoolie_core import clock, storage
+from datacoolie_core.errors import LifecycleError
+from datacoolie_core.metadata.loader import load_metadata
+from datacoolie_core.plan.graph import build_graph
+from datacoolie_core.plan.planner import Plan, build_plan, replay_refusal
+from datacoolie_core.plan.query import query_reader
+from datacoolie_core.plan.selection import select
+from datacoolie_core.run.config import DataCoolieRunConfig
+from datacoolie_core.run.context import RunContext
+from datacoolie_core.run.events import DataflowFinished, RunFinished, RunStarted
+from datacoolie_core.run.executor import Outcome, ParallelExecutor
+from datacoolie_core.run.locks import Locks
+from datacoolie_core.run.pipeline import replay_dataflow, run_dataflow
+from datacoolie_core.run.records import RunRecorder
+from datacoolie_core.run.results import DataflowResult, ExecutionResult, Failure
+from datacoolie_core.settings import find_project_dir
+from datacoolie_core.state.stores import FileStateStore, StateStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from datacoolie_core.metadata.models import Dataflow, Metadata
+    from datacoolie_core.plan.graph import Graph
+    from datacoolie_core.plan.planner import Step
+    from datacoolie_core.plan.windows import Window
+    from datacoolie_core.run.events import Event, Listener
+
+DEFAULT_STATE = ".datacoolie/state"
+
+
+class DataCoolieDriver:
+    """Plans and runs the dataflows of one metadata scope; a context manager.
+
+    Args:
+        metadata: The scope, loaded; or the paths of its files and folders.
+        project_dir: Root of relative paths; None finds it (docs/reference/cli.md).
+        state: A store, or the folder of one; None is ``.datacoolie/state`` in the project.
+        config: How runs go.
+        listeners: Told of every event; called from worker threads.
+        log_path: Folder of the run records; None writes none.
+        sql_paths: Roots of SQL files; empty means the project root.
+        resolvers: Secret resolvers by prefix, beside the built-in ``env``.
+        sleep: Waits between attempts, in seconds.
+
+    Raises:
+        MetadataError: When the metadata is wrong; it holds every problem.
+    """
+
+    def __init__(
+        self,
+        metadata: Metadata | str | Sequence[str],
+        *,
+        project_dir: str | None = None,
+        state: StateStore | str | None = None,
+        config: DataCoolieRunConfig | None = None,
+        listeners: Sequence[Listener] = (),
+        log_path: str | None = None,
+        sql_paths: Sequence[str] = (),
+        resolvers: Mapping[str, Any] | None = None,
+        sleep: Callable[[float], None] = time.sleep,  # noqa: TID251 - the one real clock to wait on
+    ) -> None:
+        self.project_dir = find_project_dir(project_dir)
+        self.config = config or DataCoolieRunConfig()
+        if isinstance(metadata, str):
+            metadata = [metadata]
+        if isinstance(metadata, Sequence):
+            metadata = load_metadata(metadata, project_dir=self.project_dir)
+        self.metadata: Metadata = metadata
+        self.store = self._open_store(state)
+        self._listeners = tuple(listeners)
+        self._log_path = None if log_path is None else self._resolve(log_path)
+        self._sql_paths = tuple(self._resolve(path) for path in sql_paths)
+        self._resolvers = dict(resolvers or {})
+        self._sleep = sleep
+        self._locks = Locks(self.project_dir)
+        self._busy = threading.Lock()
+        self._closed = False
+        self._graph: Graph | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the driver; it takes no more work.
+
+        Raises:
+            LifecycleError: While an operation runs.
+        """
+        if self._closed:
+            return
+        with self._admitted("close"):
+            self._closed = True
+
+    @property
+    def graph(self) -> Graph:
+        """The dataflows and what each waits for; built at first use."""
+        if self._graph is None:
+            reader = query_reader(self.project_dir, self._sql_paths)
+            self._graph = build_graph(self.metadata, read_query=reader)
+        return self._graph
+
+    def plan(
+        self,
+        *,
+        stages: str | Sequence[str] | None = None,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        dataflows: Sequence[Dataflow] | None = None,
+        full_refresh: bool = False,
+    ) -> Plan:
+        """Return what would run, in which order and why; reads state, writes nothing.
+
+        Args:
+            stages: Stage names, a comma text or a list; None is all.
+            include: Patterns such as ``silver/flights``, ``bronze/*``, ``+gold/x``, ``x+``.
+            exclude: The same, taken away.
+            dataflows: This list as given, without stage or shard filter.
+            full_refresh: Windows as of a run that reads from the beginning.
+
+        Raises:
+            SelectionError: For a stage or pattern that matches nothing.
+        """
+        shard = (self.config.job_num, self.config.job_index)
+        selection = select(
+            self.graph,
+            stages=stages,
+            include=include,
+            exclude=exclude,
+            dataflows=None if dataflows is None else [one.dataflow_id for one in dataflows],
+            shard=None if dataflows is not None else shard,
+        )
+        watermarks: dict[str, Mapping[str, Any]] = {}
+        if not full_refresh:
+            for one in selection.dataflows:
+                record = self.store.load(one.dataflow_id)
+                if record is not None:
+                    watermarks[one.dataflow_id] = record.watermark
+        return build_plan(self.graph, selection, watermarks=watermarks, now=clock.utc_now())
+
+    def run(
+        self,
+        plan: Plan | None = None,
+        *,
+        stages: str | Sequence[str] | None = None,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        dataflows: Sequence[Dataflow] | None = None,
+        full_refresh: bool = False,
+        dry_run: bool = False,
+        run_id: str | None = None,
+    ) -> ExecutionResult:
+        """Run a plan, or what the selection gives.
+
+        Args:
+            plan: From :meth:`plan`; else the other arguments make one.
+            stages: As in :meth:`plan`.
+            include: As in :meth:`plan`.
+            exclude: As in :meth:`plan`.
+            dataflows: As in :meth:`plan`.
+            full_refresh: Read from the beginning and replace what is there.
+            dry_run: Check preparation alone; every target is skipped, or failed.
+            run_id: The caller's own id; a repeat with the same id never loads twice what the
+                first one committed.
+
+        Raises:
+            KeyboardInterrupt: After what runs was drained and the result was emitted.
+            LifecycleError: When the driver is busy or closed.
+        """
+        with self._admitted("run"):
+            if plan is None:
+                plan = self.plan(
+                    stages=stages, include=include, exclude=exclude, dataflows=dataflows
+                )
+            context = self._context(run_id, full_refresh=full_refresh)
+
+            def step(one: Step, stale: tuple[str, ...]) -> DataflowResult:
+                if one.skip_reason is not None:
+                    return DataflowResult(one.dataflow, "skipped", reason=one.skip_reason)
+                if dry_run:
+                    return _dry(one.dataflow, context)
+                return run_dataflow(one.dataflow, context, stale_upstream=stale)
+
+            return self._execute(plan, step, context)
+
+    def run_replay(
+        self,
+        dataflows: Sequence[Dataflow],
+        windows: Mapping[str, Sequence[Window]],
+        *,
+        save_watermark: bool = False,
+        run_id: str | None = None,
+    ) -> ExecutionResult:
+        """Load chunks of dataflows again: beside each other, the chunks of one in turn.
+
+        Args:
+            dataflows: This list as given; group and order do not sequence it.
+            windows: Dataflow id → its chunks, in order.
+            save_watermark: Whether chunks move the saved watermark.
+            run_id: As in :meth:`run`.
+
+        Raises:
+            LifecycleError: When the driver is busy or closed.
+        """
+        with self._admitted("run_replay"):
+            plan = self.plan(dataflows=dataflows)
+            flat = replace(
+                plan,
+                steps=tuple(replace(step, waits_for=()) for step in plan.steps),
+                order_groups={},
+            )
+            context = self._context(run_id)
+
+            def step(one: Step, _: tuple[str, ...]) -> DataflowResult:
+                flow = one.dataflow
+                if one.skip_reason is not None:
+                    return DataflowResult(flow, "skipped", reason=one.skip_reason)
+                if refusal := replay_refusal(flow, self.graph):
+                    failure = Failure("prepare", "replay_refused", refusal)
+                    return DataflowResult(flow, "failed", run_kind="replay", error=failure)
+                chunks = windows.get(flow.dataflow_id, ())
+                return replay_dataflow(flow, chunks, context, save_watermark=save_watermark)
+
+            return self._execute(flat, step, context)
+
+    def count_windows(self, dataflow: Dataflow, windows: Sequence[Window]) -> list[int]:
+        """Return how many rows of the destination lie in each window, from one pass."""
+        from datacoolie_core.run.measure import count_windows
+
+        return count_windows(dataflow, windows, self._context(None))
+
+    def _execute(
+        self,
+        plan: Plan,
+        step: Callable[[Step, tuple[str, ...]], DataflowResult],
+        context: RunContext,
+    ) -> ExecutionResult:
+        since = clock.monotonic()
+        context.emit(RunStarted(context.run_id, len(plan.steps)))
+
+        def told(one: Step, stale: tuple[str, ...]) -> DataflowResult:
+            result = step(one, stale)
+            context.emit(DataflowFinished(result))
+            return result
+
+        executor = ParallelExecutor(
+            self.config.max_workers, self.config.stop_on_error, self.config.on_upstream_failure
+        )
+        outcome: Outcome = executor.run(plan, told)
+        result = ExecutionResult(
+            run_id=context.run_id,
+            dataflows=tuple(outcome.results[one.dataflow.dataflow_id] for one in plan.steps),
+            duration_seconds=clock.monotonic() - since,
+            interrupted=outcome.interruption is not None,
+        )
+        context.emit(RunFinished(result))
+        if outcome.interruption is not None:
+            raise outcome.interruption
+        return result
+
+    def _context(self, run_id: str | None, *, full_refresh: bool = False) -> RunContext:
+        listeners = list(self._listeners)
+        if self._log_path is not None:
+            listeners.append(RunRecorder(self._log_path, self.config.run_attributes))
+
+        def emit(event: Event) -> None:
+            for listener in listeners:
+                try:
+                    listener(event)
+                except Exception:  # a listener never changes what is loaded
+                    logging.getLogger(__name__).exception("a listener failed on %s", event)
+
+        return RunContext(
+            run_id=run_id or str(uuid.uuid4()),
+            project_dir=self.project_dir,
+            store=self.store,
+            locks=self._locks,
+            emit=emit,
+            sleep=self._sleep,
+            config=self.config,
+            sql_paths=self._sql_paths,
+            resolvers=self._resolvers,
+            full_refresh=full_refresh,
+        )
+
+    def _open_store(self, state: StateStore | str | None) -> StateStore:
+        if state is None or isinstance(state, str):
+            return FileStateStore(self._resolve(state or DEFAULT_STATE))
+        return state
+
+    def _resolve(self, path: str) -> str:
+        return storage.resolve(path, self.project_dir)
+
+    @contextmanager
+    def _admitted(self, operation: str) -> Iterator[None]:
+        if self._closed:
+            raise LifecycleError(
+                f"the driver is closed, '{operation}' came too late",
+                remedy="Make a new DataCoolieDriver.",
+            )
+        if not self._busy.acquire(blocking=False):
+            raise LifecycleError(
+                f"the driver is busy, '{operation}' came too early",
+                remedy="Wait for the running operation, or make a second driver.",
+            )
+        try:
+            yield
+        finally:
+            self._busy.release()
+
+
+def _dry(dataflow: Dataflow, context: RunContext) -> DataflowResult:
+    """Check what preparation checks without a secret, a reader or a writer."""
+    from datacoolie_core.errors import DataCoolieError
+    from datacoolie_core.plan.query import load_query
+    from datacoolie_core.run.pipeline import failure_of
+
+    try:
+        load_query(dataflow, project_dir=context.project_dir, sql_roots=tuple(context.sql_paths))
+    except DataCoolieError as error:
+        return DataflowResult(dataflow, "failed", error=failure_of(error, dataflow))
+    return DataflowResult(dataflow, "skipped", reason="dry run")

@@ -1,0 +1,1 @@
+"""What differs between polars and another engine: casts and SQL expressions."""

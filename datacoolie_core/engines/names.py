@@ -1,0 +1,54 @@
+"""Finding a column by the name that metadata gives it: case does not matter."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def match(name: str, columns: Iterable[str]) -> str | None:
+    """Return the column that a name means: the very same, else the first that differs in case.
+
+    >>> match("Order_ID", ["order_id", "amount"])
+    'order_id'
+    """
+    known = list(columns)
+    if name in known:
+        return name
+    folded = name.casefold()
+    return next((column for column in known if column.casefold() == folded), None)
+
+
+def closest(name: str, candidates: Iterable[str]) -> str | None:
+    """Return the candidate that was probably meant, None when none is near.
+
+    >>> closest("amuont", ["id", "Amount"])
+    'Amount'
+    """
+    by_folded = {candidate.casefold(): candidate for candidate in candidates}
+    found = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
+    return by_folded[found[0]] if found else None
+
+
+def listed(names: Iterable[str], *, most: int = 5) -> str:
+    """Return names for a message: quoted, comma-separated, the rest as a number.
+
+    >>> listed(["a", "b", "c"], most=2)
+    "'a', 'b' and 1 more"
+    """
+    known = [f"'{name}'" for name in names]
+    if len(known) <= most:
+        return ", ".join(known)
+    return f"{', '.join(known[:most])} and {len(known) - most} more"
+
+
+def remedy_for(name: str, candidates: Iterable[str]) -> str:
+    """Return what to do about a name that is not among the candidates."""
+    known = list(candidates)
+    near = closest(name, known)
+    if near is not None:
+        return f"Did you mean '{near}'?"
+    return f"There are: {listed(known, most=20)}." if known else "There are none."

@@ -1,0 +1,43 @@
+"""What all metadata models share."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, model_validator
+
+
+class Model(BaseModel):
+    """A frozen, strict mapping: unknown keys are errors, and null means *not given*."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_means_absent(cls, data: Any) -> Any:
+        if isinstance(data, dict) and None in data.values():
+            return _without_nulls(cls, data)  # pyright: ignore[reportUnknownArgumentType]
+        return data  # pyright: ignore[reportUnknownVariableType]
+
+
+class OpenModel(Model):
+    """A frozen mapping that keeps keys it does not know, for ``configure``."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True, hide_input_in_errors=True)
+
+
+@cache
+def keys_of(model: type[BaseModel]) -> frozenset[str]:
+    """Return the keys that a mapping of this model may have, aliases too."""
+    keys = set(model.model_fields)
+    for field in model.model_fields.values():
+        if isinstance(field.validation_alias, AliasChoices):
+            keys.update(name for name in field.validation_alias.choices if isinstance(name, str))
+    return frozenset(keys)
+
+
+def _without_nulls(model: type[BaseModel], data: dict[str, Any]) -> dict[str, Any]:
+    # only declared keys: what an open mapping does not know is passed on untouched
+    known = keys_of(model)
+    return {key: value for key, value in data.items() if value is not None or key not in known}

@@ -1,0 +1,72 @@
+"""Providers: where the metadata of a driver comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from datacoolie_core.errors import LifecycleError, SettingsError
+from datacoolie_core.metadata.loader import load_metadata
+from datacoolie_core.metadata.models import Metadata
+from datacoolie_core.metadata.scope import OnInvalid
+
+
+class FileProvider:
+    """Metadata from JSON and YAML files.
+
+    Args:
+        config_path: One file or folder, or several.
+        metadata_base_path: The folder that holds the metadata; instead of ``config_path``.
+        project_dir: What relative paths are relative to; the working directory if None.
+        strict: False turns unknown keys alone into warnings.
+        on_invalid: ``quarantine`` keeps the valid dataflows.
+
+    Raises:
+        SettingsError: Both paths are given, or neither.
+    """
+
+    def __init__(
+        self,
+        config_path: str | Sequence[str] | None = None,
+        *,
+        metadata_base_path: str | None = None,
+        project_dir: str | None = None,
+        strict: bool = True,
+        on_invalid: OnInvalid = "fail",
+    ) -> None:
+        if (config_path is None) == (metadata_base_path is None):
+            raise SettingsError(
+                "give either config_path or metadata_base_path",
+                place="FileProvider",
+                code="conflicting_paths",
+            )
+        given = config_path if config_path is not None else metadata_base_path
+        self.paths = (given,) if isinstance(given, str) else tuple(given or ())
+        self._project_dir = project_dir
+        self._strict = strict
+        self._on_invalid: OnInvalid = on_invalid
+        self._loaded: Metadata | None = None
+
+    def initialize(self) -> None:
+        """Read and validate the whole scope, inactive entries too.
+
+        Raises:
+            MetadataError: Something is wrong; it carries all problems.
+        """
+        self._loaded = load_metadata(
+            self.paths,
+            project_dir=self._project_dir,
+            strict=self._strict,
+            on_invalid=self._on_invalid,
+        )
+
+    def load(self) -> Metadata:
+        """Return the scope that `initialize` read.
+
+        Raises:
+            LifecycleError: It was not initialized.
+        """
+        if self._loaded is None:
+            raise LifecycleError(
+                "the provider was not initialized", place="FileProvider", remedy="Call initialize()."
+            )
+        return self._loaded

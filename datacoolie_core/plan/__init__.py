@@ -1,0 +1,1 @@
+"""What would happen: graph, selection, shards, windows, the plan."""

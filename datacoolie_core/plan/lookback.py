@@ -1,0 +1,108 @@
+"""Look-back: how far below the stored watermark a run starts to read again.
+
+Only the lower bound of a read moves; the stored watermark stays. Numbers don't move.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from dateutil.relativedelta import relativedelta
+
+from datacoolie_core.metadata.models import Backward
+
+if TYPE_CHECKING:
+    from datacoolie_core.metadata.models import ConnectionConfigure, Source, SourceConfigure
+    from datacoolie_core.plan.windows import Scalar, Watermark
+
+DATE_FOLDER = "__date_folder_partition__"
+"""The state key of dated folders; where it is, it alone moves."""
+
+_ISO = re.compile(
+    r"\d{4}-\d{2}-\d{2}(?:(?P<separator>[T ])\d{2}:\d{2}(?P<seconds>:\d{2}.*)?(?:Z|[+-].*)?)?"
+)
+_FIELDS = ("days", "hours", "months", "years", "closing_day")
+
+
+def look_back_of(source: Source) -> Backward | None:
+    """Return the look-back of a source, None if it has none.
+
+    The source's own replaces the connection's wholly; inside one of them the nested form wins
+    over the flat keys, field by field.
+    """
+    own = _merged(source.configure)
+    return own if own is not None else _merged(source.connection.configure)
+
+
+def _merged(configure: SourceConfigure | ConnectionConfigure) -> Backward | None:
+    flat: dict[str, int] = {}
+    for name in _FIELDS:
+        value = getattr(configure, f"backward_{name}")
+        if value is not None:
+            flat[name] = value
+    if configure.backward is not None:
+        flat |= configure.backward.model_dump(exclude_none=True)
+    return Backward(**flat) if flat else None
+
+
+def looked_back(watermark: Watermark, backward: Backward | None, now: datetime) -> Watermark:
+    """Return the bounds from which a run reads.
+
+    Args:
+        watermark: What is stored.
+        backward: The look-back of the source.
+        now: The current instant, aware; ``closing_day`` counts from its day in UTC.
+    """
+    if backward is None:
+        return watermark
+    moving = {DATE_FOLDER} & watermark.keys() or watermark.keys()
+    return {
+        column: _moved(value, backward, now) if column in moving else value
+        for column, value in watermark.items()
+    }
+
+
+def _moved(value: Scalar, backward: Backward, now: datetime) -> Scalar:
+    if isinstance(value, str):
+        return _moved_text(value, backward, now)
+    if isinstance(value, date):
+        return _earlier(value, backward, now)
+    return value
+
+
+def _moved_text(text: str, backward: Backward, now: datetime) -> str:
+    found = _ISO.fullmatch(text)
+    if found is None:
+        return text
+    separator, seconds = found.group("separator"), found.group("seconds")
+    try:
+        if separator is None:
+            return _earlier(date.fromisoformat(text), backward, now).isoformat()
+        moved = _earlier(datetime.fromisoformat(text), backward, now)
+    except ValueError:
+        return text
+    assert isinstance(moved, datetime)
+    # written as it was: text is compared as text, where ' ' is less than 'T'
+    return moved.isoformat(sep=separator, timespec="auto" if seconds else "minutes")
+
+
+def _earlier(value: date, backward: Backward, now: datetime) -> date:
+    if backward.closing_day is not None:
+        return min(value, _closing_bound(value, backward, now))
+    moved = value - relativedelta(years=backward.years or 0, months=backward.months or 0)
+    if isinstance(moved, datetime):
+        return moved - timedelta(days=backward.days or 0, hours=backward.hours or 0)
+    # a date has no hours: whole days are enough to cover them
+    return moved - timedelta(days=(backward.days or 0) + -(-(backward.hours or 0) // 24))
+
+
+def _closing_bound(value: date, backward: Backward, now: datetime) -> date:
+    today = now.astimezone(UTC).date()
+    closing = backward.closing_day or 0
+    first = today.replace(day=1) - relativedelta(months=1 if today.day <= closing else 0)
+    first -= relativedelta(years=backward.years or 0, months=backward.months or 0)
+    if not isinstance(value, datetime):
+        return first
+    return datetime(first.year, first.month, first.day, tzinfo=value.tzinfo)

@@ -1,0 +1,1 @@
+"""Source → lazy frame, with what the run must know of the rows that passed."""

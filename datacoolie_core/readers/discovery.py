@@ -1,0 +1,141 @@
+"""Which files a file source has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from datacoolie_core import storage
+from datacoolie_core.engines.names import listed
+from datacoolie_core.errors import MissingPathError, ReadError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from datacoolie_core.readers.batch import ReadRequest
+    from datacoolie_core.storage import FileInfo
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """What was found at a file source's place.
+
+    Attributes:
+        uri: The folder or file.
+        files: Those that the format reads, sorted by path.
+        hive: File → the values of its ``key=value`` folders.
+        warnings: Code and message.
+    """
+
+    uri: str
+    files: tuple[FileInfo, ...]
+    hive: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    warnings: tuple[tuple[str, str], ...] = ()
+
+
+def source_uri(request: ReadRequest) -> str:
+    """Return ``base_path/schema_name/table``, absolute.
+
+    Raises:
+        ReadError: The connection has no base path.
+    """
+    source = request.dataflow.source
+    base = source.connection.configure.base_path
+    if base is None:
+        raise ReadError(
+            f"connection '{source.connection.name}' has no base_path",
+            place="source",
+            remedy="Add configure.base_path to the connection.",
+            code="no_base_path",
+        )
+    parts = [part.replace("\\", "/") for part in (source.schema_name, source.table) if part]
+    return storage.resolve(storage.join(base.replace("\\", "/"), *parts), request.project_dir)
+
+
+def discover(request: ReadRequest, suffixes: Sequence[str]) -> Discovery:
+    """Return the files of a source; a source may name one file, whatever its suffix.
+
+    Args:
+        request: What is read.
+        suffixes: Endings that belong to the format, in lower case.
+
+    Raises:
+        ReadError: The folder is missing, or it has files of which none belongs to the format.
+    """
+    uri = source_uri(request)
+    connection = request.dataflow.source.connection.configure
+    try:
+        found = storage.list_files(
+            uri, recursive=True, storage_options=connection.storage_options
+        )
+    except MissingPathError as error:
+        raise ReadError(
+            "there is no such file or folder",
+            place=uri,
+            remedy="Check base_path, schema_name and table; relative paths start at the project"
+            f" root ({request.project_dir}).",
+            code="missing_path",
+        ) from error
+    except StorageError as error:
+        raise ReadError(
+            error.message,
+            place=error.place,
+            remedy=error.remedy,
+            code=error.code,
+            retryable=error.retryable,
+        ) from error
+    if len(found) == 1 and found[0].uri.rstrip("/") == uri.rstrip("/"):
+        return Discovery(uri, tuple(found))
+    if connection.use_hive_partitioning:
+        return _matching(uri, found, suffixes, hive=True)
+    return _matching(uri, found, suffixes, hive=False)
+
+
+def _matching(
+    uri: str, found: Sequence[FileInfo], suffixes: Sequence[str], *, hive: bool
+) -> Discovery:
+    inside = {info.uri: _below(uri, info) for info in found}
+    fitting = [info for info in found if info.uri.lower().endswith(tuple(suffixes))]
+    files = [info for info in fitting if hive or "/" not in inside[info.uri]]
+    if found and not files:
+        raise _nothing_fits(uri, [*inside.values()], suffixes, nested=bool(fitting))
+    warnings: list[tuple[str, str]] = []
+    if len(files) < len(fitting):
+        hidden = listed(inside[info.uri] for info in fitting if "/" in inside[info.uri])
+        warnings.append(("files_in_subfolders", f"{uri}: files in sub-folders are not read: {hidden}"))
+    others = [name for name in inside.values() if not name.lower().endswith(tuple(suffixes))]
+    if others:
+        warnings.append(("files_ignored", f"{uri}: files of another kind are not read: {listed(others)}"))
+    values = {info.uri: _hive_values(inside[info.uri]) for info in files} if hive else {}
+    return Discovery(uri, tuple(files), values, tuple(warnings))
+
+
+def _below(uri: str, info: FileInfo) -> str:
+    return info.uri.removeprefix(uri.rstrip("/")).lstrip("/")
+
+
+def _nothing_fits(
+    uri: str, names: Sequence[str], suffixes: Sequence[str], *, nested: bool
+) -> ReadError:
+    if nested:
+        return ReadError(
+            f"all files are in sub-folders: {listed(names, most=3)}",
+            place=uri,
+            remedy="Name the sub-folder as the table, or set use_hive_partitioning on the"
+            " connection for key=value folders.",
+            code="no_matching_files",
+        )
+    return ReadError(
+        f"there are files, but none ends in {', '.join(suffixes)}: {listed(names, most=3)}",
+        place=uri,
+        remedy="Set the connection's format to that of the files, or rename them.",
+        code="no_matching_files",
+    )
+
+
+def _hive_values(relative: str) -> dict[str, str]:
+    from urllib.parse import unquote
+
+    folders = relative.split("/")[:-1]
+    pairs = (folder.partition("=") for folder in folders if "=" in folder)
+    return {key: unquote(value) for key, _, value in pairs}

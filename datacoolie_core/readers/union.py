@@ -1,0 +1,181 @@
+"""One schema for many files: columns are united by name, types widened where nothing is lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import polars.selectors as cs
+
+from datacoolie_core.errors import ReadError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+Schema = dict[str, pl.DataType]
+
+_SIGNED: tuple[pl.DataType, ...] = (pl.Int8(), pl.Int16(), pl.Int32(), pl.Int64(), pl.Int128())
+_UNSIGNED: tuple[pl.DataType, ...] = (pl.UInt8(), pl.UInt16(), pl.UInt32(), pl.UInt64())
+_UNITS = ("ms", "us", "ns")
+_MAX_PRECISION = 38
+_INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
+
+
+def united(schemas: Iterable[tuple[str, Mapping[str, pl.DataType]]]) -> Schema:
+    """Return the schema that holds the rows of all files, columns in order of appearance.
+
+    Args:
+        schemas: File and its schema.
+
+    Raises:
+        ReadError: Two files have types of one column that no type holds without loss.
+    """
+    result: Schema = {}
+    first_seen: dict[str, str] = {}
+    for file, schema in schemas:
+        for name, dtype in schema.items():
+            known = result.get(name)
+            if known is None or known == pl.Null:
+                first_seen[name] = file
+            wider = dtype if known is None else widened(known, dtype)
+            if wider is None:
+                raise ReadError(
+                    f"its type is {known} in {first_seen[name]} and {dtype} in {file}",
+                    place=f"column '{name}'",
+                    remedy="Read the files with different types as different tables, or rewrite"
+                    " one of them.",
+                    code="type_conflict",
+                )
+            result[name] = wider
+    return result
+
+
+def widened(left: pl.DataType, right: pl.DataType) -> pl.DataType | None:
+    """Return the smallest type that holds the values of both without loss, None if there is none.
+
+    >>> widened(pl.Int32(), pl.Int64()), widened(pl.Int32(), pl.String())
+    (Int64, None)
+    """
+    if left == right or right == pl.Null:
+        return left
+    if left == pl.Null:
+        return right
+    for rule in (_numbers, _moments, _texts, _nested):
+        wider = rule(left, right)
+        if wider is not None:
+            return wider
+    return None
+
+
+def _numbers(left: pl.DataType, right: pl.DataType) -> pl.DataType | None:
+    if not (left.is_numeric() and right.is_numeric()):
+        return None
+    if left.is_integer() and right.is_integer():
+        return _integers(left, right)
+    if left.is_decimal() or right.is_decimal():
+        return _decimals(left, right)
+    if left.is_float() and right.is_float():
+        return pl.Float64()
+    whole = left if left.is_integer() else right
+    # a float holds every integer of up to 53 bits
+    return pl.Float64() if _bits(whole) <= 32 else None  # noqa: PLR2004
+
+
+def _bits(dtype: pl.DataType) -> int:
+    return int("".join(letter for letter in str(dtype) if letter.isdigit()))
+
+
+def _integers(left: pl.DataType, right: pl.DataType) -> pl.DataType | None:
+    bits = max(_bits(left), _bits(right))
+    if left.is_signed_integer() == right.is_signed_integer():
+        family = _SIGNED if left.is_signed_integer() else _UNSIGNED
+        return next((dtype for dtype in family if _bits(dtype) >= bits), None)
+    unsigned = left if left.is_unsigned_integer() else right
+    needed = max(bits, 2 * _bits(unsigned))
+    return next((dtype for dtype in _SIGNED[:4] if _bits(dtype) >= needed), None)
+
+
+def _digits(dtype: pl.DataType) -> tuple[int, int] | None:
+    if isinstance(dtype, pl.Decimal):
+        return (dtype.precision or _MAX_PRECISION) - dtype.scale, dtype.scale
+    if dtype.is_integer() and _bits(dtype) in _INTEGER_DIGITS:
+        return _INTEGER_DIGITS[_bits(dtype)], 0
+    return None
+
+
+def _decimals(left: pl.DataType, right: pl.DataType) -> pl.DataType | None:
+    one, other = _digits(left), _digits(right)
+    if one is None or other is None:
+        return None
+    whole, scale = max(one[0], other[0]), max(one[1], other[1])
+    return pl.Decimal(whole + scale, scale) if whole + scale <= _MAX_PRECISION else None
+
+
+def _moments(left: pl.DataType, right: pl.DataType) -> pl.DataType | None:
+    if isinstance(left, pl.Datetime) and isinstance(right, pl.Datetime):
+        if (left.time_zone is None) != (right.time_zone is None):
+            return None
+        unit = max(left.time_unit, right.time_unit, key=_UNITS.index)
+        zone = left.time_zone if left.time_zone == right.time_zone else "UTC"
+        return pl.Datetime(unit, zone)
+    pair = {left.base_type(), right.base_type()}
+    if pair == {pl.Date, pl.Datetime}:
+        moment = left if isinstance(left, pl.Datetime) else right
+        zoned = isinstance(moment, pl.Datetime) and moment.time_zone is not None
+        return None if zoned else moment
+    return None
+
+
+def _texts(left: pl.DataType, right: pl.DataType) -> pl.DataType | None:
+    kinds = {pl.String, pl.Categorical, pl.Enum}
+    both = left.base_type() in kinds and right.base_type() in kinds
+    return pl.String() if both else None
+
+
+def _nested(left: pl.DataType, right: pl.DataType) -> pl.DataType | None:
+    if isinstance(left, pl.List) and isinstance(right, pl.List):
+        inner = widened(_instance(left.inner), _instance(right.inner))
+        return None if inner is None else pl.List(inner)
+    if isinstance(left, pl.Struct) and isinstance(right, pl.Struct):
+        fields = {entry.name: _instance(entry.dtype) for entry in left.fields}
+        for entry in right.fields:
+            dtype = _instance(entry.dtype)
+            inner = widened(fields[entry.name], dtype) if entry.name in fields else dtype
+            if inner is None:
+                return None
+            fields[entry.name] = inner
+        return pl.Struct(fields)
+    return None
+
+
+def _instance(dtype: pl.DataType | type[pl.DataType]) -> pl.DataType:
+    return dtype() if isinstance(dtype, type) else dtype
+
+
+def concatenated(
+    scans: Sequence[tuple[pl.LazyFrame, Mapping[str, pl.DataType]]], schema: Schema
+) -> pl.LazyFrame:
+    """Return the rows of scans with different schemas as one frame of the united schema.
+
+    Args:
+        scans: Scan and its schema; other columns of a scan are kept at the end.
+        schema: What :func:`united` gave.
+    """
+    fitted: list[pl.LazyFrame] = []
+    for frame, own in scans:
+        columns = [
+            _fitted(name, own.get(name), dtype).alias(name) for name, dtype in schema.items()
+        ]
+        fitted.append(frame.select(*columns, cs.exclude(*{**schema, **own})))
+    return fitted[0] if len(fitted) == 1 else pl.concat(fitted, how="vertical")
+
+
+def _fitted(name: str, own: pl.DataType | None, wanted: pl.DataType) -> pl.Expr:
+    if own is None:
+        return pl.lit(None, dtype=wanted)
+    column = pl.col(name)
+    if own == wanted:
+        return column
+    if isinstance(own, pl.Datetime) and isinstance(wanted, pl.Datetime) and own.time_zone:
+        return column.dt.convert_time_zone(wanted.time_zone or "UTC").cast(wanted)
+    return column.cast(wanted)

@@ -1,0 +1,1 @@
+"""Make it happen, from a plan and only a plan."""

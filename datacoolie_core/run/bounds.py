@@ -1,0 +1,183 @@
+"""What one attempt reads, and what of it may be in the destination already."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from datacoolie_core.errors import WatermarkError
+from datacoolie_core.plan.lookback import effective_lower
+from datacoolie_core.plan.planner import destination_column
+from datacoolie_core.readers.batch import ReadRequest
+from datacoolie_core.state.record import Boundary, StateRecord
+from datacoolie_core.writers.request import Overlap
+
+if TYPE_CHECKING:
+    from datacoolie_core.metadata.models import Dataflow
+    from datacoolie_core.plan.windows import Scalar, Watermark, Window
+    from datacoolie_core.run.context import RunContext
+    from datacoolie_core.run.prepare import Prepared
+    from datacoolie_core.run.results import RunKind
+    from datacoolie_core.state.reconcile import Baseline
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """One attempt's read and write, before anything is opened.
+
+    Attributes:
+        request: What to read.
+        run_kind: What bounds it.
+        mode: How the destination is written.
+        overlap: Appends: what may be there already, whatever the reader finds.
+    """
+
+    request: ReadRequest
+    run_kind: RunKind
+    mode: Literal["load", "replace_window", "replace_all"]
+    overlap: Overlap | None = None
+
+
+def appends(dataflow: Dataflow) -> bool:
+    """Say whether the load type adds rows without looking at the ones that are there."""
+    return dataflow.destination.load_type == "append"
+
+
+def replaces(dataflow: Dataflow) -> bool:
+    """Say whether the load type replaces the table."""
+    return dataflow.destination.load_type in ("overwrite", "full_load")
+
+
+def bound_load(prepared: Prepared, baseline: Baseline, context: RunContext) -> Bounds:
+    """Return the bounds of a normal run: above the stored watermark, ties read again."""
+    dataflow = prepared.dataflow
+    options = dataflow.source.configure.datacoolie
+    fresh = context.full_refresh or baseline.reload
+    state = StateRecord(dataflow.dataflow_id) if fresh else baseline.state
+    lower = effective_lower(dataflow, state.watermark, context.now())
+    looks_back = dict(lower) != dict(state.watermark)
+    inclusive = options.watermark_boundary == "inclusive"
+    null_rows = options.null_watermark
+    if null_rows == "first_load":
+        null_rows = "exclude" if state.watermark else "include"
+    compares = appends(dataflow) and (looks_back or state.boundary.compare)
+    request = ReadRequest(
+        dataflow=dataflow,
+        project_dir=context.project_dir,
+        query=prepared.query,
+        lower=lower,
+        inclusive=inclusive or looks_back,
+        stored=state.watermark,
+        boundary=Boundary() if compares else state.boundary,
+        track_boundary=appends(dataflow) and inclusive,
+        null_watermark=null_rows,
+        max_watermark=prepared.max_watermark,
+    )
+    return Bounds(
+        request=request,
+        run_kind=_kind(dataflow, state, context),
+        mode="replace_all" if fresh else "load",
+        overlap=_overlap(dataflow, state, lower) if compares else None,
+    )
+
+
+def _kind(dataflow: Dataflow, state: StateRecord, context: RunContext) -> RunKind:
+    if context.full_refresh:
+        return "full_refresh"
+    return "incremental" if dataflow.source.watermark_columns and state.watermark else "full"
+
+
+def bound_chunk(prepared: Prepared, window: Window, context: RunContext) -> Bounds:
+    """Return the bounds of one chunk of a replay: its window alone."""
+    dataflow = prepared.dataflow
+    request = ReadRequest(
+        dataflow=dataflow,
+        project_dir=context.project_dir,
+        query=prepared.query,
+        window=window,
+        null_watermark="include",
+        max_watermark=prepared.max_watermark,
+    )
+    merges = not appends(dataflow) and not replaces(dataflow)
+    return Bounds(request, "replay", "load" if merges else "replace_window")
+
+
+def destination_window(dataflow: Dataflow, window: Window) -> Window:
+    """Return a chunk's window in terms of the destination's column."""
+    column = followed_column(dataflow, window.column)
+    return type(window)(column, window.lower, window.upper, window.key)
+
+
+def followed_column(dataflow: Dataflow, column: str) -> str:
+    """Return the destination's name of a source column.
+
+    Raises:
+        WatermarkError: When projection, masking or a computed column hides it.
+    """
+    target = destination_column(dataflow, column)
+    if target is None:
+        raise WatermarkError(
+            f"column '{column}' can't be followed to the destination, so rows that are there "
+            "can't be told from new ones",
+            dataflow=dataflow.dataflow_id,
+            remedy="Keep the column in the destination, or accept that rows which tie with the "
+            "watermark are lost: source.configure.datacoolie.watermark_boundary: exclusive.",
+            code="column_not_followed",
+        )
+    return target
+
+
+def tie_overlap(dataflow: Dataflow, state: StateRecord) -> Overlap:
+    """Return the region of rows that tie with the stored watermark."""
+    columns = list(state.watermark)
+    if len(columns) != 1:
+        return Overlap()
+    value = state.watermark[columns[0]]
+    return Overlap(followed_column(dataflow, columns[0]), value, value, upper_inclusive=True)
+
+
+def _overlap(dataflow: Dataflow, state: StateRecord, lower: Watermark) -> Overlap | None:
+    """Return the region that the read shares with what is loaded."""
+    columns = dataflow.source.watermark_columns
+    if len(columns) != 1:
+        return Overlap()
+    column = next(iter(state.watermark), columns[0])
+    stored = state.watermark.get(column)
+    bottom = lower.get(column)
+    if not state.boundary.compare or state.boundary.ties_only:
+        return Overlap(followed_column(dataflow, column), bottom, stored, upper_inclusive=True)
+    top = state.boundary.upto
+    if top is None:
+        return Overlap()
+    return Overlap(followed_column(dataflow, column), bottom, top)
+
+
+def boundary_after_chunk(dataflow: Dataflow, state: StateRecord, window: Window) -> Boundary:
+    """Return the boundary after a chunk that leaves the watermark where it was.
+
+    A chunk that reaches the watermark, or goes above it, loads rows that the next normal run
+    reads again: it then compares them with the destination.
+    """
+    if not appends(dataflow) or not dataflow.source.watermark_columns:
+        return state.boundary
+    columns = dataflow.source.watermark_columns
+    if len(columns) != 1 or columns[0].casefold() != window.column.casefold():
+        return Boundary(compare=True)
+    stored = next(iter(state.watermark.values()), None)
+    if stored is not None and window.upper is not None and not _above(window.upper, stored):
+        return state.boundary
+    known = state.boundary
+    if known.compare and not known.ties_only:
+        if known.upto is None or window.upper is None:
+            return Boundary(compare=True)
+        top = window.upper if _above(window.upper, known.upto) else known.upto
+        return Boundary(compare=True, upto=top)
+    return Boundary(compare=True, upto=window.upper)
+
+
+def _above(left: Scalar, right: Scalar) -> bool:
+    """Compare two values of one column; what can't be compared counts as above (safe)."""
+    try:
+        return left > right  # type: ignore[operator] # pyright: ignore[reportOperatorIssue,reportUnknownVariableType]
+    except TypeError:
+        return True

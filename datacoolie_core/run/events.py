@@ -1,0 +1,93 @@
+"""What happens during a run, as small objects; CLI, logs, records and Dagster listen to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from datacoolie_core.metadata.models import Dataflow
+    from datacoolie_core.plan.windows import Window
+    from datacoolie_core.run.results import DataflowResult, ExecutionResult, Failure
+
+PhaseName = Literal[
+    "preparing", "reading", "staging", "staged", "committing", "committed", "saving", "saved"
+]
+
+
+@dataclass(frozen=True)
+class RunStarted:
+    """A run was admitted."""
+
+    run_id: str
+    dataflows: int
+
+
+@dataclass(frozen=True)
+class DataflowStarted:
+    """A dataflow was admitted."""
+
+    dataflow: Dataflow
+
+
+@dataclass(frozen=True)
+class PhaseReached:
+    """A dataflow reached a point of its run (the points where a kill must lose nothing)."""
+
+    dataflow: Dataflow
+    phase: PhaseName
+    window: Window | None = None
+
+
+@dataclass(frozen=True)
+class Message:
+    """A log line for people."""
+
+    dataflow: Dataflow | None
+    level: Literal["debug", "info", "warning", "error"]
+    text: str
+
+
+@dataclass(frozen=True)
+class RetryScheduled:
+    """An attempt failed in a way that time can cure."""
+
+    dataflow: Dataflow
+    attempt: int
+    delay_seconds: float
+    error: Failure
+
+
+@dataclass(frozen=True)
+class ChunkFinished:
+    """A replay's chunk is durable (or failed)."""
+
+    result: DataflowResult
+
+
+@dataclass(frozen=True)
+class DataflowFinished:
+    """A dataflow ended, whatever its status."""
+
+    result: DataflowResult
+
+
+@dataclass(frozen=True)
+class RunFinished:
+    """A run ended."""
+
+    result: ExecutionResult
+
+
+Event = (
+    RunStarted
+    | DataflowStarted
+    | PhaseReached
+    | Message
+    | RetryScheduled
+    | ChunkFinished
+    | DataflowFinished
+    | RunFinished
+)
+Listener = Callable[[Event], None]

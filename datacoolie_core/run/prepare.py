@@ -1,0 +1,125 @@
+"""Preparation, once per dataflow and before any retry: its SQL, its secrets, its places."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from datacoolie_core import secrets, storage
+from datacoolie_core.errors import DataCoolieError, PreparationError
+from datacoolie_core.metadata.identity import destination_identity, table_path
+from datacoolie_core.plan.query import load_query
+
+if TYPE_CHECKING:
+    from datacoolie_core.metadata.models import Connection, Dataflow
+    from datacoolie_core.run.context import RunContext
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A dataflow that is ready to run; each attempt reads it and none changes it.
+
+    Attributes:
+        original: As in the metadata; this is what records and events carry.
+        dataflow: With secrets in place.
+        query: The SQL text, from the metadata or its file; None without a query.
+        uri: The destination's location, absolute.
+        identity: The destination's identity.
+        storage_options: For the destination's object store; never printed.
+        max_watermark: Values above it do not move the watermark; None has no limit.
+    """
+
+    original: Dataflow
+    dataflow: Dataflow = field(repr=False)
+    query: str | None
+    uri: str
+    identity: str
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    max_watermark: datetime | None = None
+
+
+def prepare(dataflow: Dataflow, context: RunContext) -> Prepared:
+    """Return the dataflow ready to run.
+
+    Raises:
+        PreparationError: For a SQL file, a secret or a location that can't be resolved.
+    """
+    try:
+        query = load_query(
+            dataflow, project_dir=context.project_dir, sql_roots=tuple(context.sql_paths)
+        )
+        source = dataflow.source.model_copy(
+            update={"connection": _with_secrets(dataflow.source.connection, context)}
+        )
+        destination = dataflow.destination.model_copy(
+            update={"connection": _with_secrets(dataflow.destination.connection, context)}
+        )
+    except PreparationError as error:
+        error.dataflow = error.dataflow or dataflow.dataflow_id
+        raise
+    except DataCoolieError as error:
+        raise PreparationError(
+            error.message,
+            dataflow=dataflow.dataflow_id,
+            place=error.place,
+            remedy=error.remedy,
+            code=error.code,
+        ) from error
+    path = table_path(dataflow.destination)
+    if path is None:
+        raise PreparationError(
+            "the destination's connection has no base_path",
+            dataflow=dataflow.dataflow_id,
+            place=f"connection '{dataflow.destination.connection.name}'",
+            remedy="Set configure.base_path.",
+        )
+    uri = storage.resolve(path, context.project_dir)
+    return Prepared(
+        original=dataflow,
+        dataflow=dataflow.model_copy(update={"source": source, "destination": destination}),
+        query=query,
+        uri=uri,
+        identity=destination_identity(dataflow.destination) or uri,
+        storage_options=dict(destination.connection.configure.storage_options),
+        max_watermark=_parse_limit(dataflow, context.now()),
+    )
+
+
+def _with_secrets(connection: Connection, context: RunContext) -> Connection:
+    if not connection.secrets_ref:
+        return connection
+    values = secrets.resolve(
+        connection.configure.model_dump(exclude_unset=True),
+        connection.secrets_ref,
+        connection=connection.name,
+        resolvers=context.resolvers,
+    )
+    return connection.model_copy(
+        update={"configure": connection.configure.model_copy(update=dict(values))}
+    )
+
+
+_LIMIT = re.compile(r"^now(?:\s*\+\s*(\d+)\s*(d|h|min))?$")
+_UNITS = {"d": "days", "h": "hours", "min": "minutes"}
+
+
+def _parse_limit(dataflow: Dataflow, now: datetime) -> datetime | None:
+    """Return ``max_watermark`` as an instant: ``now``, ``now + 1d``, or an ISO timestamp."""
+    text = dataflow.source.configure.datacoolie.max_watermark
+    if text is None:
+        return None
+    if match := _LIMIT.match(text.strip()):
+        amount, unit = match.groups()
+        return now + timedelta(**{_UNITS[unit]: int(amount)}) if amount else now
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise PreparationError(
+            f"max_watermark {text!r} is neither 'now', 'now + 1d' nor a timestamp",
+            dataflow=dataflow.dataflow_id,
+            place="source.configure.datacoolie.max_watermark",
+            remedy="Write for example: max_watermark: now + 1d.",
+        ) from None

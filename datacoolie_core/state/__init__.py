@@ -1,0 +1,1 @@
+"""What did happen: watermarks, sequences, and how stores and tables are reconciled."""

@@ -1,0 +1,211 @@
+"""The state that a run starts from: the store's record and the destination's log made one.
+
+The rules are those of docs/reference/state.md, "Reconciliation". Pure: it reads and writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from datacoolie_core.errors import WatermarkError
+from datacoolie_core.state.record import FORMAT, Boundary, StateRecord
+from datacoolie_core.state.values import decode_watermark
+
+if TYPE_CHECKING:
+    from datacoolie_core.metadata.models import Dataflow
+    from datacoolie_core.state.destination import DestinationState, ForeignChange
+
+Warnings = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What a run starts from.
+
+    Attributes:
+        state: The state to read from; ``sequence`` 0 and no watermark for a first load.
+        sequence: The sequence that the next commit takes.
+        expected_sequence: The ``txn`` version that the table holds now.
+        recovered: The destination knew more than the store: its state was adopted.
+        reload: Start from the beginning and replace what is there.
+        destination_maximum: The log no longer says the watermark: take the maximum of the
+            destination's column.
+        own_commit: The newest commit in effect, as the log has it.
+        warnings: Code and message.
+    """
+
+    state: StateRecord
+    sequence: int
+    expected_sequence: int | None
+    recovered: bool = False
+    reload: bool = False
+    destination_maximum: bool = False
+    own_commit: Mapping[str, Any] | None = None
+    warnings: Warnings = ()
+
+    def is_done_by(self, run_id: str, window_key: str | None) -> bool:
+        """Say whether the newest commit is this very run's (and chunk's): a retry after a kill."""
+        if self.own_commit is None or self.own_commit.get("run_id") != run_id:
+            return False
+        window: Mapping[str, Any] = self.own_commit.get("window") or {}
+        return window.get("key") == window_key
+
+
+def state_of_commit(info: Mapping[str, Any], destination: DestinationState) -> StateRecord:
+    """Return the state that a commit's ``datacoolie`` object carries.
+
+    Raises:
+        WatermarkError: When the commit was written by a newer version.
+    """
+    if info.get("format") != FORMAT:
+        raise WatermarkError(
+            f"the table's newest commit has format {info.get('format')}, "
+            f"this version reads format {FORMAT}",
+            remedy="Upgrade datacoolie-dagster.",
+            code="state_format",
+        )
+    covered = info.get("covered_from")
+    return StateRecord(
+        dataflow_id=info["dataflow_id"],
+        sequence=int(info["sequence"]),
+        watermark=decode_watermark(info["state_watermark"]),
+        boundary=Boundary.from_json(info.get("boundary")),
+        covered_from=None if covered is None else decode_watermark(covered),
+        table_id=destination.table_id,
+        table_version=destination.commit_version,
+        run_id=info.get("run_id"),
+        updated_at=info.get("updated_at"),
+    )
+
+
+def reconcile(
+    dataflow: Dataflow, stored: StateRecord | None, destination: DestinationState
+) -> Baseline:
+    """Return where a run starts, from what the store and the destination say.
+
+    Args:
+        dataflow: The dataflow.
+        stored: The store's record, None if it has none.
+        destination: The table's own account.
+
+    Raises:
+        WatermarkError: For a foreign change under ``on_foreign_change: fail``.
+    """
+    highest = max(destination.sequence or 0, stored.sequence if stored else 0)
+    empty = StateRecord(dataflow.dataflow_id)
+    known = stored or empty
+    if not destination.exists or destination.sequence is None:
+        return _without_commits(dataflow, known, destination, highest)
+    if destination.commit is None:
+        return _without_log(known, destination, highest)
+    state = state_of_commit(destination.commit, destination)
+    warnings = list(_adoption_warnings(stored, state, destination))
+    reload = False
+    changes = [] if _reads_everything(dataflow, state) else _rewrites(destination)
+    if changes:
+        reload = _foreign(dataflow, changes, warnings)
+    return Baseline(
+        state=state,
+        sequence=highest + 1,
+        expected_sequence=destination.sequence,
+        recovered=stored is None or stored.sequence < state.sequence,
+        reload=reload,
+        own_commit=destination.commit,
+        warnings=tuple(warnings),
+    )
+
+
+def _without_commits(
+    dataflow: Dataflow, known: StateRecord, destination: DestinationState, highest: int
+) -> Baseline:
+    """The table is absent, or has never seen this dataflow."""
+    seeded = known.table_id is None and destination.exists
+    if known.sequence == 0 or seeded:
+        return Baseline(known, highest + 1, destination.sequence)
+    what = "another table" if destination.exists else "no table"
+    return Baseline(
+        StateRecord(dataflow.dataflow_id),
+        highest + 1,
+        destination.sequence,
+        warnings=(
+            (
+                "table_gone",
+                f"there is {what} where load {known.sequence} was written: "
+                "the load starts from the beginning",
+            ),
+        ),
+    )
+
+
+def _without_log(known: StateRecord, destination: DestinationState, highest: int) -> Baseline:
+    """The log was cleaned: only the ``txn`` says that we were here."""
+    current = known.sequence >= (destination.sequence or 0)
+    same_table = known.table_id == destination.table_id
+    if current and same_table:
+        return Baseline(known, highest + 1, destination.sequence)
+    return Baseline(
+        known,
+        highest + 1,
+        destination.sequence,
+        recovered=True,
+        destination_maximum=True,
+        warnings=(
+            (
+                "log_cleaned",
+                f"the table's log no longer holds load {destination.sequence}, and the stored "
+                f"state is of load {known.sequence}: the destination's own maximum counts",
+            ),
+        ),
+    )
+
+
+def _adoption_warnings(
+    stored: StateRecord | None, state: StateRecord, destination: DestinationState
+) -> Warnings:
+    if destination.rewound:
+        return (
+            (
+                "table_restored",
+                f"the table was restored to before load {destination.sequence}: "
+                f"the state of load {state.sequence} counts again",
+            ),
+        )
+    if stored is not None and stored.sequence > state.sequence:
+        return (
+            (
+                "state_ahead",
+                f"the stored state is of load {stored.sequence}, "
+                f"the table holds load {state.sequence}: the table counts",
+            ),
+        )
+    return ()
+
+
+def _reads_everything(dataflow: Dataflow, state: StateRecord) -> bool:
+    replaces = dataflow.destination.load_type in ("overwrite", "full_load")
+    return replaces or (not state.watermark and dataflow.destination.load_type != "append")
+
+
+def _rewrites(destination: DestinationState) -> list[ForeignChange]:
+    return [change for change in destination.foreign if change.operation != "RESTORE"]
+
+
+def _foreign(
+    dataflow: Dataflow, changes: list[ForeignChange], warnings: list[tuple[str, str]]
+) -> bool:
+    """Apply ``on_foreign_change``; return whether to reload."""
+    policy = dataflow.destination.configure.datacoolie.on_foreign_change
+    told = ", ".join(f"{change.operation} (version {change.version})" for change in changes[:3])
+    text = f"the table was changed by others since our last load: {told}"
+    if policy == "fail":
+        raise WatermarkError(
+            text,
+            dataflow=dataflow.dataflow_id,
+            remedy="Run with --full-refresh to rebuild it, "
+            "or set on_foreign_change: warn on the destination to go on.",
+            code="foreign_change",
+        )
+    warnings.append(("foreign_change", text))
+    return policy == "reload"

@@ -1,0 +1,140 @@
+"""What a dataflow's state is, and its JSON (docs/reference/state.md, "State record")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from datacoolie_core.errors import WatermarkError
+from datacoolie_core.plan.windows import Scalar, Watermark
+from datacoolie_core.state.values import decode, decode_watermark, encode, encode_watermark
+
+FORMAT = 1
+BOUNDARY_BYTES = 4096
+"""The most that a boundary's hashes may take as JSON, in the state file and the commit."""
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """Which rows at (or above) the watermark are loaded already.
+
+    Attributes:
+        hashes: Row hash → how many such rows are loaded. Used when ``compare`` is False.
+        schema: Fingerprint of the source columns and types that the hashes were made from.
+        compare: The hashes are not known: rows that are read again are compared with the
+            destination's own rows instead.
+        upto: With ``compare``, rows below this value of the first watermark column may be in
+            the destination already; None has no upper end. With ``ties_only`` it is unused.
+        ties_only: With ``compare``, only rows equal to the watermark may be there already.
+    """
+
+    hashes: Mapping[str, int] = field(default_factory=dict)
+    schema: str = ""
+    compare: bool = False
+    upto: Scalar | None = None
+    ties_only: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        if self.compare:
+            if self.ties_only:
+                return {"v": 1, "compare": "ties"}
+            return {"v": 1, "compare": "rows", "upto": encode(self.upto)}
+        return {"v": 1, "schema": self.schema, "hashes": dict(sorted(self.hashes.items()))}
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any] | None) -> Boundary:
+        """Return the boundary that :meth:`to_json` wrote; a newer version means *compare*."""
+        if not document:
+            return Boundary()
+        if document.get("v") != 1:
+            return Boundary(compare=True)
+        if kind := document.get("compare"):
+            return Boundary(
+                compare=True, ties_only=kind == "ties", upto=decode(document.get("upto"))
+            )
+        return Boundary(hashes=document.get("hashes", {}), schema=document.get("schema", ""))
+
+    @property
+    def rows(self) -> int:
+        """How many boundary rows are remembered."""
+        return sum(self.hashes.values())
+
+
+@dataclass(frozen=True)
+class StateRecord:
+    """A dataflow's state after its last durable load.
+
+    Attributes:
+        dataflow_id: Its key, alone.
+        sequence: The dataflow's run counter; the ``txn`` version in its Delta table.
+        watermark: Column → highest value that is durable.
+        boundary: Which rows at the watermark are loaded.
+        covered_from: Lowest value from which the watermark covers everything; None when it
+            covers the source from its beginning.
+        table_id: The Delta table's id; None for other destinations.
+        table_version: The table's version of the commit that this state belongs to.
+        run_id: The run that wrote it.
+        updated_at: ISO 8601, UTC.
+        recovered: True when it was adopted from the destination at the start of a run.
+    """
+
+    dataflow_id: str
+    sequence: int = 0
+    watermark: Watermark = field(default_factory=dict)
+    boundary: Boundary = field(default_factory=Boundary)
+    covered_from: Watermark | None = None
+    table_id: str | None = None
+    table_version: int | None = None
+    run_id: str | None = None
+    updated_at: str | None = None
+    recovered: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form, versioned by ``format``."""
+        return {
+            "format": FORMAT,
+            "dataflow_id": self.dataflow_id,
+            "sequence": self.sequence,
+            "watermark": encode_watermark(self.watermark),
+            "boundary": self.boundary.to_json(),
+            "covered_from": None
+            if self.covered_from is None
+            else encode_watermark(self.covered_from),
+            "table_id": self.table_id,
+            "table_version": self.table_version,
+            "run_id": self.run_id,
+            "updated_at": self.updated_at,
+        }
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> StateRecord:
+        """Return the record that :meth:`to_json` wrote.
+
+        Raises:
+            WatermarkError: For a newer format, or for fields that are missing or broken.
+        """
+        version = document.get("format")
+        if version != FORMAT:
+            raise WatermarkError(
+                f"state of format {version}, this version reads format {FORMAT}",
+                remedy="Upgrade datacoolie-dagster.",
+                code="state_format",
+            )
+        covered = document.get("covered_from")
+        return StateRecord(
+            dataflow_id=document["dataflow_id"],
+            sequence=int(document["sequence"]),
+            watermark=decode_watermark(document["watermark"]),
+            boundary=Boundary.from_json(document.get("boundary")),
+            covered_from=None if covered is None else decode_watermark(covered),
+            table_id=document.get("table_id"),
+            table_version=document.get("table_version"),
+            run_id=document.get("run_id"),
+            updated_at=document.get("updated_at"),
+        )
+
+    def evolve(self, **changes: Any) -> StateRecord:
+        """Return a copy with some fields changed."""
+        return replace(self, **changes)

@@ -1,0 +1,1 @@
+"""Lazy frame → lazy frame, one slot a file."""

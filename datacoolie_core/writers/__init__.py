@@ -1,0 +1,1 @@
+"""Lazy frame → destination, one commit a load."""

@@ -1,0 +1,56 @@
+"""Partition values as the Delta protocol writes them, and the folders that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+from urllib.parse import quote, unquote
+
+NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+# what delta-rs leaves as it is when it writes a path into the log
+_LOGGED = "!$&'()+,-./:;=@_~"
+
+
+def encoded_value(value: Any) -> str | None:
+    """Return a partition value as the log holds it.
+
+    >>> encoded_value(Decimal("1.50")), encoded_value(True), encoded_value(date(2026, 1, 2))
+    ('1.50', 'true', '2026-01-02')
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, datetime):
+        plain = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+        return plain.isoformat(sep=" ", timespec="microseconds")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    return str(value)
+
+
+def folder(names: Sequence[str], values: Sequence[str | None]) -> str:
+    """Return the relative folder of a partition, in Hive's spelling.
+
+    >>> folder(["region", "day"], ["a/b", None])
+    'region=a%2Fb/day=__HIVE_DEFAULT_PARTITION__'
+    """
+    parts = (
+        f"{quote(name, safe='')}={NULL_FOLDER if value is None else quote(value, safe='')}"
+        for name, value in zip(names, values, strict=True)
+    )
+    return "/".join(parts)
+
+
+def path_of(logged: str) -> str | None:
+    """Return the path that a log entry means, None if it can't be removed under its spelling.
+
+    delta-rs spells the path of a removal itself. Another engine may have spelled the file's path
+    in another way; such a removal would not meet its file.
+    """
+    path = unquote(logged)
+    return path if "://" not in logged and quote(path, safe=_LOGGED) == logged else None

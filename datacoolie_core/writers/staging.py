@@ -1,0 +1,170 @@
+"""Write a frame as parquet files into a table's folder, without the table knowing them yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import polars as pl
+
+from datacoolie_core.clock import utc_now
+from datacoolie_core.storage import delete, is_remote
+from datacoolie_core.storage.locations import local_path
+from datacoolie_core.writers.partitions import encoded_value, folder
+from datacoolie_core.writers.statistics import FileStatistics, file_statistics
+
+if TYPE_CHECKING:
+    from polars.io.partition import FileProviderArgs, SinkedPathsCallbackArgs
+
+    from datacoolie_core.writers.tables import Place
+
+ROWS_PER_FILE = 1_000_000
+"""Large enough to scan fast, small enough that a merge into a few keys rewrites little."""
+
+
+@dataclass(frozen=True)
+class StagedFile:
+    """A parquet file that waits for its commit.
+
+    Attributes:
+        path: Relative to the table, as it is on the disk.
+        size: Bytes.
+        rows: Row count, never 0.
+        partition: Column → value as the log holds it.
+        statistics: Of the columns that the table indexes.
+        created: Milliseconds since 1970.
+    """
+
+    path: str
+    size: int
+    rows: int
+    partition: dict[str, str | None]
+    statistics: FileStatistics
+    created: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a table's files are laid out.
+
+    Attributes:
+        schema: All columns, in the table's order.
+        partition_columns: Kept in the log, not in the files.
+        indexed: Columns with statistics.
+        run_id: Names the files.
+    """
+
+    schema: pl.Schema
+    partition_columns: tuple[str, ...]
+    indexed: tuple[str, ...]
+    run_id: str
+
+
+class Staging:
+    """The files that a load has written and not committed.
+
+    Args:
+        place: The table.
+        layout: How its files look.
+    """
+
+    def __init__(self, place: Place, layout: Layout) -> None:
+        self._place = place
+        self._layout = layout
+        self._written: list[str] = []
+        self._made_root = not is_remote(place.uri) and not local_path(place.root).exists()
+
+    def write(self, frame: pl.LazyFrame) -> list[StagedFile]:
+        """Consume a frame with the streaming engine and return the files that hold its rows.
+
+        Args:
+            frame: Has exactly the layout's columns.
+        """
+        keys = list(self._layout.partition_columns)
+        partitions: dict[str, dict[str, str | None]] = {}
+        sunk: list[tuple[str, int, int]] = []
+        name = f"part-{_safe(self._layout.run_id)}-{uuid4().hex[:8]}"
+
+        def provide(args: FileProviderArgs) -> str:
+            values = [encoded_value(v) for v in args.partition_keys.row(0)] if keys else []
+            inside = f"{folder(keys, values)}/" if keys else ""
+            path = f"{inside}{name}-{args.index_in_partition:05d}.parquet"
+            partitions[path] = dict(zip(keys, values, strict=True))
+            self._written.append(path)
+            return path
+
+        def collect(args: SinkedPathsCallbackArgs) -> None:
+            by_name = {self._place.path(path): path for path in partitions}
+            sunk.extend((by_name[_plain(p.path)], p.num_rows, p.num_bytes) for p in args.paths)
+
+        self._sink(frame, provide, collect)
+        self._drop([path for path, rows, _ in sunk if rows == 0])
+        return [
+            self._staged(path, rows, size, partitions[path]) for path, rows, size in sunk if rows
+        ]
+
+    def discard(self, files: Sequence[StagedFile] | None = None) -> None:
+        """Delete files that no commit names; all of them by default."""
+        self._drop(list(self._written) if files is None else [file.path for file in files])
+
+    def forget(self) -> None:
+        """Leave the files where they are: a commit names them, or may do so."""
+        self._written.clear()
+
+    def _sink(self, frame: pl.LazyFrame, provide: Any, collect: Any) -> None:
+        keys = list(self._layout.partition_columns)
+        target = pl.PartitionBy(
+            self._place.root,
+            file_path_provider=provide,
+            key=keys or None,
+            include_key=False if keys else None,
+            max_rows_per_file=ROWS_PER_FILE,
+        )
+        frame.sink_parquet(
+            target,
+            compression="zstd",
+            compression_level=1,
+            mkdir=True,
+            storage_options=self._place.options,
+            engine="streaming",
+            sinked_paths_callback=collect,
+        )
+
+    def _staged(
+        self, path: str, rows: int, size: int, partition: dict[str, str | None]
+    ) -> StagedFile:
+        statistics = file_statistics(
+            self._place, path, self._layout.schema, list(self._layout.indexed)
+        )
+        created = int(utc_now().timestamp() * 1000)
+        return StagedFile(path, size, rows, partition, statistics, created)
+
+    def _drop(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            delete(self._place.path(path), storage_options=self._place.storage_options)
+            self._written.remove(path)
+        if not is_remote(self._place.uri):
+            self._drop_empty_folders(paths)
+
+    def _drop_empty_folders(self, paths: Sequence[str]) -> None:
+        root = local_path(self._place.root)
+        for path in paths:
+            levels = (root / parent for parent in PurePath(path).parents)
+            for level in levels:
+                if level == root and not self._made_root:
+                    continue
+                # not empty: somebody else's files are there
+                with suppress(OSError):
+                    level.rmdir()
+
+
+def _plain(path: str) -> str:
+    return path.removeprefix("file://")
+
+
+def _safe(run_id: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_" else "-" for c in run_id)

@@ -1,0 +1,1 @@
+"""Dagster assets, jobs and sensors from DataCoolie metadata."""
