@@ -7,8 +7,6 @@ PYTEST_ARGS ?=
 
 BIN := .venv/bin
 FLIGHTS := examples/flights
-export DAGSTER_HOME := $(CURDIR)/$(FLIGHTS)/.dagster_home
-export DAGSTER_DISABLE_TELEMETRY := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
@@ -22,12 +20,11 @@ demo: .venv/.installed-demo ## Load the flights example through Dagster
 	@$(BIN)/python $(FLIGHTS)/demo.py
 
 ui: .venv/.installed-demo ## Open Dagster's UI on 127.0.0.1:PORT (3000); Ctrl-C ends it
-	@$(BIN)/python $(FLIGHTS)/demo.py --prepare-only
-	@echo "Dagster: http://127.0.0.1:$(PORT)   (Ctrl-C ends it)"
-	@$(BIN)/dagster dev -w workspace.yaml -h 127.0.0.1 -p $(PORT) --log-level warning
+	@$(BIN)/python $(FLIGHTS)/fetch.py
+	@$(BIN)/python $(FLIGHTS)/ui.py --port $(PORT)
 
 test: .venv/.installed-dev chromium ## Run every test
-	$(BIN)/pytest -n 2 $(PYTEST_ARGS)
+	$(BIN)/pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
 
 check: .venv/.installed-dev ## Format, lint, types, import contracts, spelling
 	$(BIN)/ruff format --check .

@@ -14,3 +14,8 @@ def utc_now() -> datetime:
 def monotonic() -> float:
     """Return seconds of a clock that never goes backwards, for durations."""
     return time.perf_counter()
+
+
+def sleep(seconds: float) -> None:
+    """Wait; functions take it as an argument, so that tests need not."""
+    time.sleep(seconds)

@@ -8,14 +8,14 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from datacoolie_core import clock, storage
 from datacoolie_core.errors import LifecycleError
 from datacoolie_core.metadata.loader import load_metadata
 from datacoolie_core.plan.graph import build_graph
-from datacoolie_core.plan.planner import Plan, build_plan, replay_refusal
+from datacoolie_core.plan.planner import Plan, build_plan
+from datacoolie_core.plan.replay import replay_refusal
 from datacoolie_core.plan.query import query_reader
 from datacoolie_core.plan.selection import select
 from datacoolie_core.run.config import DataCoolieRunConfig
@@ -123,6 +123,7 @@ class DataCoolieDriver:
         exclude: Sequence[str] = (),
         dataflows: Sequence[Dataflow] | None = None,
         full_refresh: bool = False,
+        replay: Mapping[str, Sequence[Window]] | None = None,
     ) -> Plan:
         """Return what would run, in which order and why; reads state, writes nothing.
 
@@ -132,6 +133,7 @@ class DataCoolieDriver:
             exclude: The same, taken away.
             dataflows: This list as given, without stage or shard filter.
             full_refresh: Windows as of a run that reads from the beginning.
+            replay: Dataflow id → chunks; None plans a normal load.
 
         Raises:
             SelectionError: For a stage or pattern that matches nothing.
@@ -151,7 +153,7 @@ class DataCoolieDriver:
                 record = self.store.load(one.dataflow_id)
                 if record is not None:
                     watermarks[one.dataflow_id] = record.watermark
-        return build_plan(self.graph, selection, watermarks=watermarks, now=clock.utc_now())
+        return build_plan(self.graph, selection, watermarks=watermarks, now=clock.utc_now(), replay=replay)
 
     def run(
         self,
@@ -218,12 +220,7 @@ class DataCoolieDriver:
             LifecycleError: When the driver is busy or closed.
         """
         with self._admitted("run_replay"):
-            plan = self.plan(dataflows=dataflows)
-            flat = replace(
-                plan,
-                steps=tuple(replace(step, waits_for=()) for step in plan.steps),
-                order_groups={},
-            )
+            plan = self.plan(dataflows=dataflows, replay=windows)
             context = self._context(run_id)
 
             def step(one: Step, _: tuple[str, ...]) -> DataflowResult:
@@ -236,7 +233,7 @@ class DataCoolieDriver:
                 chunks = windows.get(flow.dataflow_id, ())
                 return replay_dataflow(flow, chunks, context, save_watermark=save_watermark)
 
-            return self._execute(flat, step, context)
+            return self._execute(plan, step, context)
 
     def count_windows(self, dataflow: Dataflow, windows: Sequence[Window]) -> list[int]:
         """Return how many rows of the destination lie in each window, from one pass."""

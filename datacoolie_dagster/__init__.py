@@ -1,1 +1,23 @@
 """Dagster assets, jobs and sensors from DataCoolie metadata."""
+
+from __future__ import annotations
+
+from datacoolie_dagster.definitions import build_datacoolie_definitions
+from datacoolie_dagster.resources import DataCoolieResource
+from datacoolie_dagster.translator import (
+    DagsterDataCoolieTranslator,
+    DataflowTranslatorData,
+    SourceTranslatorData,
+    UpstreamAsset,
+)
+from datacoolie_dagster.watermarks import AssetMetadataStateStore
+
+__all__ = [
+    "AssetMetadataStateStore",
+    "DagsterDataCoolieTranslator",
+    "DataCoolieResource",
+    "DataflowTranslatorData",
+    "SourceTranslatorData",
+    "UpstreamAsset",
+    "build_datacoolie_definitions",
+]

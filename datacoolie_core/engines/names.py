@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
+
+from datacoolie_core.errors import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,17 +23,6 @@ def match(name: str, columns: Iterable[str]) -> str | None:
     return next((column for column in known if column.casefold() == folded), None)
 
 
-def closest(name: str, candidates: Iterable[str]) -> str | None:
-    """Return the candidate that was probably meant, None when none is near.
-
-    >>> closest("amuont", ["id", "Amount"])
-    'Amount'
-    """
-    by_folded = {candidate.casefold(): candidate for candidate in candidates}
-    found = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
-    return by_folded[found[0]] if found else None
-
-
 def listed(names: Iterable[str], *, most: int = 5) -> str:
     """Return names for a message: quoted, comma-separated, the rest as a number.
 
@@ -48,7 +38,7 @@ def listed(names: Iterable[str], *, most: int = 5) -> str:
 def remedy_for(name: str, candidates: Iterable[str]) -> str:
     """Return what to do about a name that is not among the candidates."""
     known = list(candidates)
-    near = closest(name, known)
+    near = nearest(name, known)
     if near is not None:
         return f"Did you mean '{near}'?"
     return f"There are: {listed(known, most=20)}." if known else "There are none."

@@ -5,13 +5,20 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, model_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
+
+from datacoolie_core.metadata.coercions import Anything
 
 
 class Model(BaseModel):
-    """A frozen, strict mapping: unknown keys are errors, and null means *not given*."""
+    """A frozen, strict mapping: unknown keys are errors, and null means *not given*.
+
+    ``extensions`` is free for the user, in every mapping of the format.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+    extensions: Anything = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod

@@ -37,7 +37,7 @@ def _list_from_text(text: str) -> tuple[Any, ...]:
     except ValueError:
         message = "expected a list, or text that is a JSON array; this text is broken JSON"
         raise PydanticCustomError("broken_json", message) from None
-    return tuple(parsed) if isinstance(parsed, list) else (parsed,)
+    return tuple(cast("list[Any]", parsed)) if isinstance(parsed, list) else (parsed,)
 
 
 def to_object(value: Any) -> Any:
@@ -58,6 +58,15 @@ def to_object(value: Any) -> Any:
         message = "expected a JSON object, this text is a JSON {kind}"
         raise PydanticCustomError("not_an_object", message, {"kind": kind})
     return cast("Any", parsed)
+
+
+def object_or_none(value: Any) -> dict[str, Any] | None:
+    """Return a mapping field as `to_object` does, None where it is broken."""
+    try:
+        parsed = to_object(value)
+    except PydanticCustomError:
+        return None
+    return cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else None
 
 
 def to_secrets_ref(value: Any) -> Any:

@@ -9,17 +9,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import yaml
 
 from datacoolie_core.errors import Problem
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **{form: True for word in ("yes", "true", "on") for form in (word, word.title(), word.upper())},
-    **{form: False for word in ("no", "false", "off") for form in (word, word.title(), word.upper())},
+    **{
+        form: False
+        for word in ("no", "false", "off")
+        for form in (word, word.title(), word.upper())
+    },
 }
 _INTEGER = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)")
 _FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+][0-9]+)?")
@@ -131,7 +137,7 @@ class _YamlReader:
         self._problems.append(_problem(self._source, event.start_mark.line + 1, message))
 
     def _value(self, event: Any) -> Any:
-        kind = type(event)
+        kind = event.__class__
         if kind is yaml.ScalarEvent:
             value = self._scalar(event)
         elif kind is yaml.AliasEvent:
@@ -165,7 +171,7 @@ class _YamlReader:
         kind = event.tag.removeprefix(_TAG)
         if kind == "str":
             return text
-        value = _WORDS.get(text, _number_or_text(text))
+        value = _WORDS[text] if text in _WORDS else _number_or_text(text)
         expected = {"int": int, "float": (int, float), "bool": bool, "null": type(None)}.get(kind)
         if expected is None:
             self._report(event, f"the tag {event.tag} is not allowed")
@@ -186,13 +192,13 @@ class _YamlReader:
             key = self._key(event)
             value = self._value(self._next())
             if key == _MERGE and event.implicit[0]:
-                merged.extend(value if isinstance(value, list) else [value])
+                merged += value if isinstance(value, list) else [value]
                 self._check_merge(event, merged)
             elif key in mapping:
                 self._report(event, f"the key '{key}' is given twice in one mapping")
             else:
                 mapping[key] = value
-        for other in reversed(merged):
+        for other in merged:  # the first one that has a key wins
             mapping = {**other, **mapping} if isinstance(other, dict) else mapping
         return mapping
 

@@ -98,7 +98,8 @@ def parse_type(
     """
     base, sizes = _taken_apart(name)
     spoken = dialect_name(dialect)
-    home = next((d for d in (spoken, *_OTHERS) if base in KINDS[d]), None)
+    tried: tuple[Dialect, ...] = (spoken, *_OTHERS)
+    home: Dialect | None = next((known for known in tried if base in KINDS[known]), None)
     if home is None:
         known = {known for names in KINDS.values() for known in names}
         raise HintTypeError(f"unknown type '{name}'", nearest(base, known))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pydantic_core import PydanticCustomError
 
+from datacoolie_core.metadata.hint_types import HintTypeError, hint_dialect
 from datacoolie_core.metadata.models import (
     Connection,
     Dataflow,
@@ -15,13 +16,15 @@ from datacoolie_core.metadata.models import (
 )
 from datacoolie_core.metadata.problems import Finding
 from datacoolie_core.metadata.sections import Loaded
+from datacoolie_core.metadata.transform_checks import check_hints
 
 FindConnection = Callable[[str], Connection]
 _Key = tuple[str, str]
+_Group = Loaded[SchemaHintGroup]
 
 
 def attach(
-    groups: Sequence[Loaded[SchemaHintGroup]],
+    groups: Sequence[_Group],
     flows: Iterable[Loaded[Dataflow]],
     find: FindConnection,
 ) -> None:
@@ -29,19 +32,20 @@ def attach(
 
     Local hints win wholly. A connection with ``use_schema_hint: false`` gets none at all.
     """
-    by_table: dict[_Key, list[Loaded[SchemaHintGroup]]] = {}
+    by_table: dict[_Key, list[_Group]] = {}
     for group in groups:
         connection = _connection(group, find)
         if group.model is not None and connection is not None:
+            _check_types(group, group.model, connection)
             key = (connection.connection_id, group.model.table_name.casefold())
             by_table.setdefault(key, []).append(group)
-    _check_twins(by_table)
+    by_table = {key: _without_twins(found) for key, found in by_table.items()}
     for item in flows:
         if item.model is not None:
             item.model = _with_hints(item, item.model, by_table)
 
 
-def _connection(group: Loaded[SchemaHintGroup], find: FindConnection) -> Connection | None:
+def _connection(group: _Group, find: FindConnection) -> Connection | None:
     name = group.entry.text("connection_id", "connection_name")
     field = "connection_name" if group.entry.text("connection_name") else "connection_id"
     if name is None:
@@ -54,15 +58,22 @@ def _connection(group: Loaded[SchemaHintGroup], find: FindConnection) -> Connect
         return None
 
 
-def _check_twins(by_table: dict[_Key, list[Loaded[SchemaHintGroup]]]) -> None:
-    for groups in by_table.values():
-        schemas: dict[str, Loaded[SchemaHintGroup]] = {}
-        for group in groups:
-            schema = _schema(group.model)
-            other = schemas.setdefault(schema, group)
-            if other is not group:
-                message = f"{other.entry.source} has hints for this table too; put them in one group"
-                group.findings.append(Finding("table_name", message))
+def _check_types(group: _Group, model: SchemaHintGroup, connection: Connection) -> None:
+    try:
+        dialect = hint_dialect(connection)
+    except HintTypeError:
+        return  # a problem of the connection
+    group.findings.extend(check_hints(model.hints, dialect, "hints"))
+
+
+def _without_twins(groups: Iterable[_Group]) -> list[_Group]:
+    schemas: dict[str, _Group] = {}
+    for group in groups:
+        other = schemas.setdefault(_schema(group.model), group)
+        if other is not group:
+            message = f"{other.entry.source} has hints for this table too; put them in one group"
+            group.findings.append(Finding("table_name", message))
+    return list(schemas.values())
 
 
 def _schema(group: SchemaHintGroup | None) -> str:
@@ -70,7 +81,7 @@ def _schema(group: SchemaHintGroup | None) -> str:
 
 
 def _with_hints(
-    item: Loaded[Dataflow], flow: Dataflow, by_table: dict[_Key, list[Loaded[SchemaHintGroup]]]
+    item: Loaded[Dataflow], flow: Dataflow, by_table: dict[_Key, list[_Group]]
 ) -> Dataflow:
     if not flow.source.connection.configure.use_schema_hint:
         return _replaced(flow, ()) if flow.transform.schema_hints else flow
@@ -90,9 +101,7 @@ def _with_hints(
     return flow
 
 
-def _fitting(
-    groups: Iterable[Loaded[SchemaHintGroup]], source: Source
-) -> Iterator[Loaded[SchemaHintGroup]]:
+def _fitting(groups: Iterable[_Group], source: Source) -> Iterator[_Group]:
     wanted = (source.schema_name or "").casefold()
     return (group for group in groups if not wanted or _schema(group.model) == wanted)
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID, uuid5
+
+from datacoolie_core.secrets import Secret
 
 if TYPE_CHECKING:
     from datacoolie_core.metadata.models import Destination, Source
 
 NAMESPACE = UUID("da7ac001-e000-4000-8000-000000000000")
+_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "local": "file"}
+"""Other spellings of the same scheme."""
 
 
+@lru_cache(maxsize=1 << 15)
 def id_from_name(name: str) -> str:
     """Return the id that the format derives from a name (UUIDv5 in the peer's namespace).
 
@@ -20,13 +26,23 @@ def id_from_name(name: str) -> str:
     return str(uuid5(NAMESPACE, name))
 
 
+def fill_id(data: dict[str, Any], key: str) -> None:
+    """Set a missing or blank id from the name, where there is one."""
+    given, name = data.get(key), data.get("name")
+    blank = given is None or (isinstance(given, str) and not given.strip())
+    if blank and isinstance(name, str) and name.strip():
+        data[key] = id_from_name(name.strip())
+
+
 def table_path(end: Source | Destination) -> str | None:
     """Return ``base_path/schema_name/table`` as written (relative paths stay relative).
 
-    None when the connection has no base path or there is no table.
+    A source without a table reads the base path itself. None when the connection has no base
+    path, or a query says what is read.
     """
-    base = end.connection.configure.base_path
-    if base is None or end.table is None:
+    given = cast("object", end.connection.configure.base_path)
+    base = given.reveal() if isinstance(given, Secret) else given
+    if not isinstance(base, str) or (end.table is None and getattr(end, "query", None)):
         return None
     parts = [part.replace("\\", "/").strip("/") for part in (end.schema_name, end.table) if part]
     return "/".join([base.replace("\\", "/").rstrip("/"), *parts])
@@ -42,9 +58,19 @@ def destination_identity(end: Source | Destination) -> str | None:
         names = (connection.catalog, connection.database, end.schema_name, end.table)
         return "table:" + ".".join(name for name in names if name)
     path = table_path(end)
-    if path is None:
-        return None
+    return None if path is None else _one_spelling(path)
+
+
+def _one_spelling(path: str) -> str:
     scheme, separator, rest = path.rpartition("://")
-    clean = "/".join(part for part in rest.split("/") if part not in ("", "."))
+    scheme = _SCHEMES.get(scheme.lower(), scheme.lower())
+    if scheme == "file":
+        scheme, separator = "", ""
     root = "/" if rest.startswith("/") and not separator else ""
-    return f"{scheme}{separator}{root}{clean}"
+    kept: list[str] = []
+    for part in rest.split("/"):
+        if part == ".." and kept and kept[-1] != "..":
+            kept.pop()
+        elif part not in ("", "."):
+            kept.append(part)
+    return f"{scheme}{separator}{root}{'/'.join(kept)}"

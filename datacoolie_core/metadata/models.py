@@ -27,12 +27,19 @@ from datacoolie_core.metadata.coercions import (
     Lowered,
     Names,
     TrimmedName,
-    has_unit,
+    object_or_none,
     to_columns,
-    to_object,
-    to_secrets_ref,
 )
-from datacoolie_core.metadata.identity import id_from_name
+from datacoolie_core.metadata.connection import (
+    FORMAT_TYPES,
+    Backward,
+    Connection,
+    ConnectionConfigure,
+    ConnectionType,
+    Format,
+    LookBack,
+)
+from datacoolie_core.metadata.identity import fill_id
 from datacoolie_core.metadata.options import DataflowOptions, DestinationOptions, SourceOptions
 from datacoolie_core.metadata.transform import (
     AdditionalColumn,
@@ -71,95 +78,7 @@ __all__ = [
     "ValueRule",
 ]
 
-ConnectionType = Literal["file", "lakehouse", "database", "api", "function", "streaming"]
-Format = Literal[
-    "delta", "iceberg", "parquet", "csv", "json", "jsonl", "avro", "excel", "sql", "api", "function"
-]
 LoadType = Literal["append", "overwrite", "full_load", "merge_upsert", "merge_overwrite", "scd2"]
-
-FORMAT_TYPES: dict[str, ConnectionType] = {
-    **dict.fromkeys(("parquet", "csv", "json", "jsonl", "avro", "excel"), "file"),
-    **dict.fromkeys(("delta", "iceberg"), "lakehouse"),
-    "sql": "database",
-    "api": "api",
-    "function": "function",
-}
-"""Which connection type each format belongs to."""
-
-
-class Backward(Model):
-    """Look-back: how far a run's lower bound moves down below the stored watermark."""
-
-    days: int | None = Field(default=None, ge=0)
-    hours: int | None = Field(default=None, ge=0)
-    months: int | None = Field(default=None, ge=0)
-    years: int | None = Field(default=None, ge=0)
-    closing_day: int | None = Field(default=None, ge=1, le=31)
-
-
-class _LookBack(OpenModel):
-    backward: Annotated[Backward | None, BeforeValidator(has_unit)] = None
-    backward_days: int | None = Field(default=None, ge=0)
-    backward_hours: int | None = Field(default=None, ge=0)
-    backward_months: int | None = Field(default=None, ge=0)
-    backward_years: int | None = Field(default=None, ge=0)
-    backward_closing_day: int | None = Field(default=None, ge=1, le=31)
-
-    def look_back(self) -> Backward | None:
-        """Return the look-back of this place: the nested mapping over the flat keys."""
-        nested = self.backward or Backward()
-        parts: dict[str, int] = {}
-        for unit in Backward.model_fields:
-            amount = getattr(nested, unit)
-            amount = getattr(self, f"backward_{unit}") if amount is None else amount
-            if amount is not None:
-                parts[unit] = amount
-        return Backward.model_construct(**parts) if parts else None
-
-
-class ConnectionConfigure(_LookBack):
-    """``configure`` of a connection; keys of the layer below are kept as they are."""
-
-    base_path: str | None = None
-    read_options: Anything = Field(default_factory=dict)
-    write_options: Anything = Field(default_factory=dict)
-    merge_options: Anything = Field(default_factory=dict)
-    storage_options: Annotated[dict[str, str], AsObject] = Field(default_factory=dict)
-    use_schema_hint: bool = True
-    schema_hint_type_system: str | None = None
-    use_hive_partitioning: bool = False
-    date_folder_partitions: str | None = None
-    database_type: Annotated[str | None, Lowered] = None
-
-
-class Connection(Model):
-    """A place that data comes from or goes to."""
-
-    name: TrimmedName
-    connection_id: str = ""
-    workspace_id: str | None = None
-    connection_type: ConnectionType = "file"
-    format: Annotated[Format, Lowered] = "parquet"
-    catalog: Annotated[str | None, BlankIsNone] = None
-    database: Annotated[str | None, BlankIsNone] = None
-    configure: Annotated[ConnectionConfigure, AsObject] = Field(default_factory=ConnectionConfigure)
-    secrets_ref: Annotated[dict[str, Names] | None, BeforeValidator(to_secrets_ref)] = None
-    is_active: bool = True
-    extensions: Anything = Field(default_factory=dict)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _complete(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return data
-        filled = dict(cast("dict[str, Any]", data))
-        _fill_id(filled, "connection_id")
-        _lift_qualifiers(filled)
-        if filled.get("connection_type") is None:
-            text = filled.get("format")
-            kind = FORMAT_TYPES.get(text.strip().lower()) if isinstance(text, str) else None
-            filled["connection_type"] = kind or "file"
-        return filled
 
 
 class SchemaHintGroup(Model):
@@ -170,13 +89,13 @@ class SchemaHintGroup(Model):
     table_name: TrimmedName
     schema_name: Annotated[str | None, BlankIsNone] = None
     hints: Annotated[tuple[SchemaHint, ...], Listed] = ()
-    extensions: Anything = Field(default_factory=dict)
 
 
 def _find_connection(value: Any, info: ValidationInfo) -> Any:
     if not isinstance(value, str):
         return value
-    find = (info.context or {}).get("find_connection")
+    context = cast("dict[str, Any] | None", info.context)
+    find = context.get("find_connection") if context else None
     if find is None:
         raise PydanticCustomError(
             "unknown_connection", "no connection '{name}'", {"name": value, "known": []}
@@ -191,7 +110,7 @@ ResolvedConnection = Annotated[
 ]
 
 
-class SourceConfigure(_LookBack):
+class SourceConfigure(LookBack):
     """``configure`` of a source."""
 
     read_options: Anything = Field(default_factory=dict)
@@ -209,7 +128,6 @@ class Source(Model):
     watermark_columns: Names = ()
     filter_expression: Annotated[str | None, BlankIsNone] = None
     configure: Annotated[SourceConfigure, AsObject] = Field(default_factory=SourceConfigure)
-    extensions: Anything = Field(default_factory=dict)
 
     def look_back(self) -> Backward | None:
         """Return the look-back that applies: the source's own wholly replaces the connection's."""
@@ -245,7 +163,6 @@ class Destination(Model):
     configure: Annotated[DestinationConfigure, AsObject] = Field(
         default_factory=DestinationConfigure
     )
-    extensions: Anything = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -253,7 +170,7 @@ class Destination(Model):
         if not isinstance(data, dict):
             return data
         given = cast("dict[str, Any]", data)
-        configure = _object_or_none(given.get("configure"))
+        configure = object_or_none(given.get("configure"))
         if not configure or "partition_columns" not in configure or given.get("partition_columns"):
             return given
         rest = {key: value for key, value in configure.items() if key != "partition_columns"}
@@ -282,7 +199,6 @@ class Dataflow(Model):
     destination: Annotated[Destination, AsObject]
     transform: Annotated[Transform, AsObject] = Field(default_factory=Transform)
     configure: Annotated[DataflowConfigure, AsObject] = Field(default_factory=DataflowConfigure)
-    extensions: Anything = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -290,7 +206,7 @@ class Dataflow(Model):
         if not isinstance(data, dict):
             return data
         filled = dict(cast("dict[str, Any]", data))
-        _fill_id(filled, "dataflow_id")
+        fill_id(filled, "dataflow_id")
         return filled
 
     @property
@@ -328,36 +244,3 @@ class Metadata(Model):
     dataflows: tuple[Dataflow, ...] = ()
     invalid: tuple[InvalidDataflow, ...] = ()
     warnings: tuple[Problem, ...] = ()
-
-
-def _fill_id(data: dict[str, Any], key: str) -> None:
-    given, name = data.get(key), data.get("name")
-    blank = given is None or (isinstance(given, str) and not given.strip())
-    if blank and isinstance(name, str) and name.strip():
-        data[key] = id_from_name(name)
-
-
-def _lift_qualifiers(data: dict[str, Any]) -> None:
-    configure = _object_or_none(data.get("configure"))
-    if not configure:
-        return
-    secret = {name for names in (_secret_fields(data)) for name in names}
-    for key in ("catalog", "database"):
-        if not data.get(key) and isinstance(configure.get(key), str) and key not in secret:
-            data[key] = configure[key]
-
-
-def _secret_fields(data: dict[str, Any]) -> list[tuple[Any, ...]]:
-    try:
-        fields = to_secrets_ref(data.get("secrets_ref"))
-    except PydanticCustomError:
-        return []
-    return list(fields.values()) if isinstance(fields, dict) else []
-
-
-def _object_or_none(value: Any) -> dict[str, Any] | None:
-    try:
-        parsed = to_object(value)
-    except PydanticCustomError:
-        return None
-    return cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else None

@@ -95,4 +95,3 @@ def home_of(key: str) -> str | None:
         if key in keys:
             return f"{place}.{key}"
     return None
-

@@ -34,8 +34,8 @@ class Finding:
 
 
 SYNONYMS = {
-    "lookback": "configure.backward",
-    "look_back": "configure.backward",
+    "lookback": "backward",
+    "look_back": "backward",
     "primary_key": "merge_keys",
     "primary_keys": "merge_keys",
     "unique_key": "merge_keys",
@@ -54,6 +54,9 @@ SYNONYMS = {
     "sql": "query",
     "id": "dataflow_id",
 }
+
+
+_LOOK_BACKS = ("lookback", "look_back")
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ def findings(error: ValidationError, model: type[BaseModel]) -> list[Finding]:
     for place, item in placed:
         if place.union and any(_inside(path, place.path) for path in deeper):
             continue
-        found = _finding(place, item)
+        found = _finding(place, item, private=_is_private(model, place.path))
         before = result.get(place.path)
         if place.union and before is not None:
             found = _either(before, found)
@@ -147,7 +150,7 @@ def _into(annotation: Any, step: int | str) -> Any:
     return args[-1 if get_origin(annotation) is dict else 0] if args else None
 
 
-def _finding(place: _Place, item: Mapping[str, Any]) -> Finding:
+def _finding(place: _Place, item: Mapping[str, Any], *, private: bool) -> Finding:
     kind: str = item["type"]
     if kind == "extra_forbidden":
         return _unknown_key(place)
@@ -157,9 +160,11 @@ def _finding(place: _Place, item: Mapping[str, Any]) -> Finding:
         name = item["ctx"]["name"]
         suggestion = nearest(name, item["ctx"]["known"])
         return Finding(place.path, item["msg"], suggestion, kind=kind)
+    if kind == "missing" and place.path.endswith(".connection"):
+        return Finding(f"{place.path}_name", "it is required")
     if kind in _EXPECTED:
-        hint = _HINTS.get((kind, type(item["input"])), "")
-        got = _show(item["input"], secret=_is_private(place.path))
+        hint = _HINTS.get((kind, item["input"].__class__), "")
+        got = _show(item["input"], secret=private)
         return Finding(place.path, f"expected {_EXPECTED[kind]}, got {got}{hint}")
     return Finding(place.path or None, _say(item), kind=kind)
 
@@ -168,6 +173,9 @@ def _unknown_key(place: _Place) -> Finding:
     prefix, _, key = place.path.rpartition(".")
     if key == "connection_name":
         return Finding(place.path, "give connection_name or connection, not both")
+    if key.lower() in _LOOK_BACKS:
+        message = f"unknown key '{key}'; a look-back is source.configure.backward: {{days: 3}}"
+        return Finding(place.path, message, kind="unknown_key")
     suggestion = suggest_key(key, place.owner)
     home = home_of(key)
     if home is not None and suggestion != key and not _same_place(prefix, home):
@@ -239,9 +247,10 @@ def _say(item: Mapping[str, Any]) -> str:
     return saying(item.get("ctx", {})) if saying else str(item["msg"])
 
 
-def _is_private(path: str) -> bool:
+def _is_private(model: type[BaseModel], path: str) -> bool:
     # a connection's configure can hold what must not be shown
-    return path.startswith("configure.") or ".connection" in path
+    inside = path.startswith("configure.") and "connection_type" in model.model_fields
+    return inside or ".connection" in path
 
 
 def _show(value: Any, *, secret: bool) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from datacoolie_core.errors import LifecycleError, SettingsError
 from datacoolie_core.metadata.loader import load_metadata
-from datacoolie_core.metadata.models import Metadata
-from datacoolie_core.metadata.scope import OnInvalid
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from datacoolie_core.metadata.models import Metadata
+    from datacoolie_core.metadata.scope import OnInvalid
 
 
 class FileProvider:
@@ -67,6 +71,8 @@ class FileProvider:
         """
         if self._loaded is None:
             raise LifecycleError(
-                "the provider was not initialized", place="FileProvider", remedy="Call initialize()."
+                "the provider was not initialized",
+                place="FileProvider",
+                remedy="Call initialize().",
             )
         return self._loaded

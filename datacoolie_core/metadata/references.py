@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticCustomError
 
 from datacoolie_core.errors import nearest
-from datacoolie_core.metadata.models import Connection, Dataflow
 from datacoolie_core.metadata.problems import Finding
-from datacoolie_core.metadata.sections import Loaded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from datacoolie_core.metadata.models import Connection, Dataflow
+    from datacoolie_core.metadata.sections import Loaded
 
 
 class Registry:
@@ -113,4 +116,6 @@ def _unknown_waits(
         if meant is None:
             yield Finding(field, f"no dataflow '{name}'", nearest(name, names))
         elif len(meant) > 1 and name != flow.dataflow_id:
-            yield Finding(field, f"'{name}' names {len(meant)} dataflows; write stage/name or the id")
+            yield Finding(
+                field, f"'{name}' names {len(meant)} dataflows; write stage/name or the id"
+            )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel, ValidationError
 
 from datacoolie_core.metadata.coercions import to_object
 from datacoolie_core.metadata.models import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Loc = tuple[int | str, ...]
 UNKNOWN = Connection.model_construct(name="?", connection_id="?", connection_type="", format="")

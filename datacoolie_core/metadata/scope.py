@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
@@ -22,6 +21,9 @@ from datacoolie_core.metadata.models import (
 from datacoolie_core.metadata.problems import Finding, findings
 from datacoolie_core.metadata.repair import best_effort, without
 from datacoolie_core.metadata.sections import Entry, Loaded, Sections
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 ModelT = TypeVar("ModelT", bound=Model)
 OnInvalid = Literal["fail", "quarantine"]
@@ -143,8 +145,17 @@ def _assemble(
         connections=tuple(_usable(connections)),
         dataflows=tuple(_usable(flows)),
         invalid=(*_invalid_flows(flows), *_invalid_sources(problems, groups)),
-        warnings=tuple(problem for problem in found if problem.severity == "warning"),
+        warnings=tuple(_warnings(found)),
     )
+
+
+def _warnings(found: Iterable[Problem]) -> Iterator[Problem]:
+    for problem in found:
+        if problem.severity == "warning":
+            yield problem
+        elif problem.dataflow is not None and problem.kind != "dataflow":
+            # a connection that no dataflow uses would else be passed over in silence
+            yield replace(problem, severity="warning")
 
 
 def _usable(loaded: Iterable[Loaded[ModelT]]) -> Iterator[ModelT]:
@@ -176,10 +187,9 @@ def _invalid_sources(
         item.entry.problem(finding)
         for item in groups
         for finding in item.findings
-        if finding.kind == "homeless"
+        if finding.kind == "homeless" or item.model is None
     ]
     for problem in homeless:
         by_source.setdefault(problem.source, []).append(problem)
     for source, found in by_source.items():
         yield InvalidDataflow(label=source, dataflow_id=id_from_name(source), problems=tuple(found))
-

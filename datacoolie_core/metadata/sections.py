@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Generic, Literal, TypeVar, cast
 
 from datacoolie_core.errors import Problem, nearest
@@ -38,19 +39,19 @@ class Entry:
                 return value.strip()
         return None
 
-    @property
+    @cached_property
     def name(self) -> str:
         """How people name it, readable even where the entry is broken."""
         name = self.text("name", "dataflow_id", "connection_id", "table_name")
         return name or f"#{self.index + 1}"
 
-    @property
+    @cached_property
     def label(self) -> str:
         """``stage/name`` of a dataflow, else the name."""
         stage = self.text("stage")
         return f"{stage}/{self.name}" if stage and self.text("name") else self.name
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """The id of a dataflow or connection, readable even where the entry is broken."""
         key = "connection_id" if self.section == "connections" else "dataflow_id"
@@ -130,7 +131,7 @@ def _unknown_keys(layer: Mapping[str, Any], source: str, *, strict: bool) -> Ite
     for key in layer:
         if key not in _TOP_KEYS:
             yield Problem(
-                message=f"unknown key '{key}'",
+                message=f"unknown key '{key}'{'' if strict else ', ignored'}",
                 source=source,
                 field=key,
                 suggestion=nearest(key, _TOP_KEYS),
@@ -143,7 +144,7 @@ def _take(sections: Sections, section: Section, items: Any, source: str) -> None
     if items is None:
         return
     if not isinstance(items, list):
-        message = f"expected a list, got a {type(items).__name__}"
+        message = "expected a list"
         sections.problems.append(Problem(message=message, source=source, field=section))
         return
     for index, raw in enumerate(cast("list[Any]", items)):

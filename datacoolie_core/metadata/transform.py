@@ -8,7 +8,6 @@ from pydantic import Field
 
 from datacoolie_core.metadata.base import Model, OpenModel
 from datacoolie_core.metadata.coercions import (
-    Anything,
     AsObject,
     Digits,
     Listed,
@@ -107,4 +106,3 @@ class Transform(Model):
     hash_columns: Annotated[tuple[HashColumn, ...], Listed] = ()
     masking_rules: Annotated[tuple[MaskingRule, ...], Listed] = ()
     configure: Annotated[TransformConfigure, AsObject] = Field(default_factory=TransformConfigure)
-    extensions: Anything = Field(default_factory=dict)

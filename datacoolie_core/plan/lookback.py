@@ -11,40 +11,27 @@ from typing import TYPE_CHECKING
 
 from dateutil.relativedelta import relativedelta
 
-from datacoolie_core.metadata.models import Backward
+from datacoolie_core.plan.columns import DATE_FOLDER
 
 if TYPE_CHECKING:
-    from datacoolie_core.metadata.models import ConnectionConfigure, Source, SourceConfigure
+    from datacoolie_core.metadata.models import Backward, Dataflow
     from datacoolie_core.plan.windows import Scalar, Watermark
 
-DATE_FOLDER = "__date_folder_partition__"
-"""The state key of dated folders; where it is, it alone moves."""
 
 _ISO = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:(?P<separator>[T ])\d{2}:\d{2}(?P<seconds>:\d{2}.*)?(?:Z|[+-].*)?)?"
 )
-_FIELDS = ("days", "hours", "months", "years", "closing_day")
 
 
-def look_back_of(source: Source) -> Backward | None:
-    """Return the look-back of a source, None if it has none.
+def effective_lower(dataflow: Dataflow, watermark: Watermark, now: datetime) -> Watermark:
+    """Return the bounds above which the next run of a dataflow reads.
 
-    The source's own replaces the connection's wholly; inside one of them the nested form wins
-    over the flat keys, field by field.
+    Args:
+        dataflow: Its source says the look-back, or the source's connection does.
+        watermark: What is stored.
+        now: The current instant, aware.
     """
-    own = _merged(source.configure)
-    return own if own is not None else _merged(source.connection.configure)
-
-
-def _merged(configure: SourceConfigure | ConnectionConfigure) -> Backward | None:
-    flat: dict[str, int] = {}
-    for name in _FIELDS:
-        value = getattr(configure, f"backward_{name}")
-        if value is not None:
-            flat[name] = value
-    if configure.backward is not None:
-        flat |= configure.backward.model_dump(exclude_none=True)
-    return Backward(**flat) if flat else None
+    return looked_back(watermark, dataflow.source.look_back(), now)
 
 
 def looked_back(watermark: Watermark, backward: Backward | None, now: datetime) -> Watermark:
@@ -57,6 +44,7 @@ def looked_back(watermark: Watermark, backward: Backward | None, now: datetime) 
     """
     if backward is None:
         return watermark
+    # where there are dated folders, they alone decide what is read again
     moving = {DATE_FOLDER} & watermark.keys() or watermark.keys()
     return {
         column: _moved(value, backward, now) if column in moving else value

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from datacoolie_core.state.record import Boundary
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
     import polars as pl
 
     from datacoolie_core.errors import ReadError
@@ -40,9 +41,9 @@ class ReadRequest:
     dataflow: Dataflow
     project_dir: str
     query: str | None = None
-    lower: Watermark = field(default_factory=dict)
+    lower: Watermark = field(default_factory=dict[str, "Scalar"])
     inclusive: bool = True
-    stored: Watermark = field(default_factory=dict)
+    stored: Watermark = field(default_factory=dict[str, "Scalar"])
     boundary: Boundary = field(default_factory=Boundary)
     track_boundary: bool = False
     window: Window | None = None
@@ -67,7 +68,8 @@ class Observation:
         rows_known: Rows at the watermark that were read again and left out as loaded before.
         rows_null_watermark: Rows whose watermark is null or NaN (left out or not).
         rows_beyond_max: Rows above ``max_watermark``: loaded, but they move nothing.
-        candidate: Column → maximum over the rows that may move it; unset columns are absent.
+        candidate: Column → the watermark that the rows lead to: the greatest of the stored value and
+            of the rows that may move it; columns without any value are absent.
         lowest: Column → minimum over the same rows.
         columns: Name → type of the source columns, as read.
         boundary_usable: The hashes of the request's boundary were made from the same columns and
@@ -108,7 +110,7 @@ class Batch:
 
     frame: pl.LazyFrame
     observation: Observation
-    source_action: Mapping[str, Any] = field(default_factory=dict)
+    source_action: Mapping[str, Any] = field(default_factory=dict[str, Any])
     warnings: tuple[tuple[str, str], ...] = ()
     empty: bool = False
     source: pl.LazyFrame | None = None

@@ -97,7 +97,6 @@ def open_csv(request: ReadRequest) -> Source:
             close=local.close,
             diagnose=csv_diagnosis(files, options),
             warnings=_warnings(headed, options),
-            one_scan=True,
         )
     except BaseException:
         local.close()
@@ -123,12 +122,14 @@ def _foreign_encoding(options: dict[str, Any]) -> str | None:
         ) from error
 
 
-def _scan(paths: Sequence[str], schema: dict[str, pl.DataType], options: dict[str, Any]) -> pl.LazyFrame:
+def _scan(
+    paths: Sequence[str], schema: dict[str, pl.DataType], options: dict[str, Any]
+) -> pl.LazyFrame:
+    # Files of one header only: with a wider schema, extra_columns or missing_columns, the engine
+    # puts the surplus of a ragged row into another column or drops it, without a word.
     return pl.scan_csv(
         list(paths),
         schema=schema,
-        missing_columns="insert",
-        extra_columns="ignore",
         include_file_paths=SCANNED_PATH,
         glob=False,
         raise_if_empty=False,
@@ -154,7 +155,8 @@ def _schema(file: LocalFile, options: dict[str, Any]) -> dict[str, pl.DataType]:
         names = _first_row(file, options)
         if len(names) > len(set(names)):
             raise _repeated(file, names)
-    return schema
+    # integers of more than 64 bits fit no table: as text they keep their digits
+    return {n: pl.String() if dtype == pl.Int128 else dtype for n, dtype in schema.items()}
 
 
 def _first_row(file: LocalFile, options: dict[str, Any]) -> list[str]:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from datacoolie_core.readers.local_files import LocalFile
 
-_UNPARSED = re.compile(r"could not parse `(?P<value>.*?)` as dtype `(?P<type>.*?)` at column '(?P<column>.*?)'")
+_UNPARSED = re.compile(
+    r"could not parse `(?P<value>.*?)` as dtype `(?P<type>.*?)` at column '(?P<column>.*?)'"
+)
 
 
 def csv_diagnosis(

@@ -29,7 +29,7 @@ class Discovery:
 
     uri: str
     files: tuple[FileInfo, ...]
-    hive: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    hive: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, "Mapping[str, str]"])
     warnings: tuple[tuple[str, str], ...] = ()
 
 
@@ -62,12 +62,11 @@ def discover(request: ReadRequest, suffixes: Sequence[str]) -> Discovery:
     Raises:
         ReadError: The folder is missing, or it has files of which none belongs to the format.
     """
+    _check_supported(request)
     uri = source_uri(request)
     connection = request.dataflow.source.connection.configure
     try:
-        found = storage.list_files(
-            uri, recursive=True, storage_options=connection.storage_options
-        )
+        found = storage.list_files(uri, recursive=True, storage_options=connection.storage_options)
     except MissingPathError as error:
         raise ReadError(
             "there is no such file or folder",
@@ -91,6 +90,21 @@ def discover(request: ReadRequest, suffixes: Sequence[str]) -> Discovery:
     return _matching(uri, found, suffixes, hive=False)
 
 
+def _check_supported(request: ReadRequest) -> None:
+    source = request.dataflow.source
+    for option, given in (
+        ("date_folder_partitions", source.connection.configure.date_folder_partitions),
+        ("file_registry", source.configure.datacoolie.file_registry),
+    ):
+        if given:
+            raise ReadError(
+                f"{option} is not supported yet",
+                place="source",
+                remedy="Remove it, or wait for a later version.",
+                code="unsupported_option",
+            )
+
+
 def _matching(
     uri: str, found: Sequence[FileInfo], suffixes: Sequence[str], *, hive: bool
 ) -> Discovery:
@@ -102,10 +116,14 @@ def _matching(
     warnings: list[tuple[str, str]] = []
     if len(files) < len(fitting):
         hidden = listed(inside[info.uri] for info in fitting if "/" in inside[info.uri])
-        warnings.append(("files_in_subfolders", f"{uri}: files in sub-folders are not read: {hidden}"))
+        warnings.append(
+            ("files_in_subfolders", f"{uri}: files in sub-folders are not read: {hidden}")
+        )
     others = [name for name in inside.values() if not name.lower().endswith(tuple(suffixes))]
     if others:
-        warnings.append(("files_ignored", f"{uri}: files of another kind are not read: {listed(others)}"))
+        warnings.append(
+            ("files_ignored", f"{uri}: files of another kind are not read: {listed(others)}")
+        )
     values = {info.uri: _hive_values(inside[info.uri]) for info in files} if hive else {}
     return Discovery(uri, tuple(files), values, tuple(warnings))
 

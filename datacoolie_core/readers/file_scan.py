@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from datacoolie_core.readers.file_columns import SCANNED_PATH, with_file_columns
-from datacoolie_core.readers.local_files import LocalFile
 from datacoolie_core.readers.source import Source
 from datacoolie_core.readers.union import Schema, concatenated, united
 
 if TYPE_CHECKING:
     from datacoolie_core.errors import ReadError
     from datacoolie_core.readers.discovery import Discovery
+    from datacoolie_core.readers.local_files import LocalFile
 
 Scan = Callable[[Sequence[str], Schema], pl.LazyFrame]
 """Paths and their schema → a scan that has ``SCANNED_PATH`` too."""

@@ -83,8 +83,22 @@ class LocalFiles:
         """
         path = self._fetched(info)
         if info.uri.lower().endswith(".zip"):
-            return [LocalFile(info, self._recoded(str(member))) for member in self._unzip(info, path)]
+            return [
+                LocalFile(info, self._recoded(str(member))) for member in self._unzip(info, path)
+            ]
         return [LocalFile(info, self._linked(self._recoded(path)))]
+
+    def without_mark(self, file: LocalFile, mark: bytes) -> LocalFile:
+        """Return a file that does not start with some bytes (a byte order mark)."""
+        if file.path.startswith(_ENGINE_READS):
+            return file
+        with opened(file.path) as raw:
+            if raw.read(len(mark)) != mark:
+                return file
+            target = self._temporary("")
+            with target.open("wb") as plain:
+                shutil.copyfileobj(raw, plain, _CHUNK)
+        return LocalFile(file.info, str(target))
 
     def _fetched(self, info: FileInfo) -> str:
         archive = info.uri.lower().endswith(".zip")
@@ -159,7 +173,11 @@ class LocalFiles:
 
 
 def _is_clutter(name: str) -> bool:
-    return name.endswith("/") or name.startswith("__MACOSX/") or name.rpartition("/")[2].startswith(".")
+    return (
+        name.endswith("/")
+        or name.startswith("__MACOSX/")
+        or name.rpartition("/")[2].startswith(".")
+    )
 
 
 def opened(path: str) -> IO[bytes]:
@@ -171,5 +189,5 @@ def opened(path: str) -> IO[bytes]:
     if path.lower().endswith(".zst"):
         import zstandard
 
-        return cast("IO[bytes]", zstandard.open(path, "rb"))
+        return cast("IO[bytes]", zstandard.open(path, "rb"))  # pyright: ignore[reportUnknownMemberType]
     return Path(path).open("rb")

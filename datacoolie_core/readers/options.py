@@ -94,7 +94,7 @@ def text(value: Any) -> str:
 
 
 def character(value: Any) -> str:
-    """Return a single character; ``\\t`` may be written as an escape."""
+    r"""Return a single character; ``\t`` may be written as an escape."""
     written = text(value).replace("\\t", "\t").replace("\\n", "\n")
     if len(written.encode()) != 1:
         raise ValueError("expected one ASCII character")

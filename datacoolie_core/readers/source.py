@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     import polars as pl
 
     from datacoolie_core.errors import ReadError
@@ -34,7 +35,7 @@ class Source:
     """
 
     frame: pl.LazyFrame
-    action: Mapping[str, Any] = field(default_factory=dict)
+    action: Mapping[str, Any] = field(default_factory=dict[str, Any])
     warnings: tuple[tuple[str, str], ...] = ()
     empty: bool = False
     diagnose: Callable[[Exception], ReadError | None] = _no_diagnosis

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 import polars.selectors as cs
 
+from datacoolie_core.engines.casts import Cast, cast_expression
+from datacoolie_core.engines.dtypes import bits, instance
 from datacoolie_core.errors import ReadError
+from datacoolie_core.metadata.hint_types import LogicalType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -76,30 +79,25 @@ def _numbers(left: pl.DataType, right: pl.DataType) -> pl.DataType | None:
         return _decimals(left, right)
     if left.is_float() and right.is_float():
         return pl.Float64()
-    whole = left if left.is_integer() else right
-    # a float holds every integer of up to 53 bits
-    return pl.Float64() if _bits(whole) <= 32 else None  # noqa: PLR2004
-
-
-def _bits(dtype: pl.DataType) -> int:
-    return int("".join(letter for letter in str(dtype) if letter.isdigit()))
+    # big integers are checked one by one when they are read: not all fit a float
+    return pl.Float64()
 
 
 def _integers(left: pl.DataType, right: pl.DataType) -> pl.DataType | None:
-    bits = max(_bits(left), _bits(right))
+    width = max(bits(left), bits(right))
     if left.is_signed_integer() == right.is_signed_integer():
         family = _SIGNED if left.is_signed_integer() else _UNSIGNED
-        return next((dtype for dtype in family if _bits(dtype) >= bits), None)
+        return next((dtype for dtype in family if bits(dtype) >= width), None)
     unsigned = left if left.is_unsigned_integer() else right
-    needed = max(bits, 2 * _bits(unsigned))
-    return next((dtype for dtype in _SIGNED[:4] if _bits(dtype) >= needed), None)
+    needed = max(width, 2 * bits(unsigned))
+    return next((dtype for dtype in _SIGNED[:4] if bits(dtype) >= needed), None)
 
 
 def _digits(dtype: pl.DataType) -> tuple[int, int] | None:
     if isinstance(dtype, pl.Decimal):
         return (dtype.precision or _MAX_PRECISION) - dtype.scale, dtype.scale
-    if dtype.is_integer() and _bits(dtype) in _INTEGER_DIGITS:
-        return _INTEGER_DIGITS[_bits(dtype)], 0
+    if dtype.is_integer() and bits(dtype) in _INTEGER_DIGITS:
+        return _INTEGER_DIGITS[bits(dtype)], 0
     return None
 
 
@@ -115,9 +113,9 @@ def _moments(left: pl.DataType, right: pl.DataType) -> pl.DataType | None:
     if isinstance(left, pl.Datetime) and isinstance(right, pl.Datetime):
         if (left.time_zone is None) != (right.time_zone is None):
             return None
-        unit = max(left.time_unit, right.time_unit, key=_UNITS.index)
+        finer = max(left, right, key=lambda dtype: _UNITS.index(dtype.time_unit))
         zone = left.time_zone if left.time_zone == right.time_zone else "UTC"
-        return pl.Datetime(unit, zone)
+        return pl.Datetime(finer.time_unit, zone)
     pair = {left.base_type(), right.base_type()}
     if pair == {pl.Date, pl.Datetime}:
         moment = left if isinstance(left, pl.Datetime) else right
@@ -134,22 +132,18 @@ def _texts(left: pl.DataType, right: pl.DataType) -> pl.DataType | None:
 
 def _nested(left: pl.DataType, right: pl.DataType) -> pl.DataType | None:
     if isinstance(left, pl.List) and isinstance(right, pl.List):
-        inner = widened(_instance(left.inner), _instance(right.inner))
+        inner = widened(instance(left.inner), instance(right.inner))
         return None if inner is None else pl.List(inner)
     if isinstance(left, pl.Struct) and isinstance(right, pl.Struct):
-        fields = {entry.name: _instance(entry.dtype) for entry in left.fields}
+        fields = {entry.name: instance(entry.dtype) for entry in left.fields}
         for entry in right.fields:
-            dtype = _instance(entry.dtype)
+            dtype = instance(entry.dtype)
             inner = widened(fields[entry.name], dtype) if entry.name in fields else dtype
             if inner is None:
                 return None
             fields[entry.name] = inner
         return pl.Struct(fields)
     return None
-
-
-def _instance(dtype: pl.DataType | type[pl.DataType]) -> pl.DataType:
-    return dtype() if isinstance(dtype, type) else dtype
 
 
 def concatenated(
@@ -176,6 +170,8 @@ def _fitted(name: str, own: pl.DataType | None, wanted: pl.DataType) -> pl.Expr:
     column = pl.col(name)
     if own == wanted:
         return column
+    if own.is_integer() and wanted.is_float():
+        return cast_expression(Cast(name, LogicalType("float64")), own)
     if isinstance(own, pl.Datetime) and isinstance(wanted, pl.Datetime) and own.time_zone:
         return column.dt.convert_time_zone(wanted.time_zone or "UTC").cast(wanted)
     return column.cast(wanted)

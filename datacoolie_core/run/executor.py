@@ -52,6 +52,13 @@ class ParallelExecutor:
             A result for every step; those never admitted are pending.
         """
         board = _Board.of(plan)
+        ended: dict[str, DataflowResult] = {}
+
+        def work(step: Step, stale: tuple[str, ...]) -> DataflowResult:
+            # Kept here too: an interrupt may strike before the future is noted below.
+            result = ended[step.dataflow.dataflow_id] = run_step(step, stale)
+            return result
+
         interruption: BaseException | None = None
         running: dict[Future[DataflowResult], str] = {}
         workers = max(1, min(self.max_workers, len(plan.steps)))
@@ -59,7 +66,7 @@ class ParallelExecutor:
             while True:
                 try:
                     if not board.stopped:
-                        self._admit(board, pool, running, run_step, workers)
+                        self._admit(board, pool, running, work, workers)
                     if not running:
                         break
                     done, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -69,10 +76,13 @@ class ParallelExecutor:
                 except (KeyboardInterrupt, SystemExit) as error:
                     interruption = interruption or error
                     board.stopped = True
-        for identifier, step in board.waiting.items():
-            reason = "interrupted" if interruption else "stopped after a failure"
-            board.results[identifier] = DataflowResult(step.dataflow, "pending", reason=reason)
-        return Outcome(board.results, interruption)
+        results = {**board.results, **ended}
+        reason = "interrupted" if interruption else "stopped after a failure"
+        for step in plan.steps:
+            results.setdefault(
+                step.dataflow.dataflow_id, DataflowResult(step.dataflow, "pending", reason=reason)
+            )
+        return Outcome(results, interruption)
 
     def _admit(
         self,

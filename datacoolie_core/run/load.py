@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from datacoolie_core.errors import LoadError, ReadError, WriteError
+from datacoolie_core.errors import LoadError, WriteError
+from datacoolie_core.plan.columns import destination_column
 from datacoolie_core.readers.read import open_batch
 from datacoolie_core.run.bounds import (
     Bounds,
@@ -25,8 +26,9 @@ from datacoolie_core.run.results import ROW_COUNTS, Notice, RunKind
 from datacoolie_core.state.reconcile import Baseline, reconcile
 from datacoolie_core.state.record import FORMAT, Boundary, StateRecord
 from datacoolie_core.state.values import encode, encode_watermark
-from datacoolie_core.transforms.apply import TransformContext, apply
+from datacoolie_core.transforms.apply import apply
 from datacoolie_core.transforms.explain import explain
+from datacoolie_core.transforms.slots import TransformContext
 from datacoolie_core.writers import delta
 from datacoolie_core.writers.request import (
     Commit,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
 MAX_RESTARTS = 10
 NOTHING_NEW = "no new rows"
+KNOWN = "only known rows"
 
 
 @dataclass(frozen=True)
@@ -158,7 +161,7 @@ def _attempt(job: Job, baseline: Baseline, context: RunContext) -> Loaded:
         except LoadError:
             raise
         except Exception as error:
-            raise explain(error, batch.frame, prepared.dataflow) from error
+            raise explain(error, batch, prepared.dataflow) from error
     finally:
         batch.close()
     return _conclude(attempt, written, applied)
@@ -209,7 +212,7 @@ class _Attempt:
     def _why_empty(self) -> str:
         seen = self.batch.observation
         if seen.rows_known:
-            return "only known rows"
+            return KNOWN
         if seen.rows_null_watermark:
             return "only rows without a watermark"
         return NOTHING_NEW if self.bounds.request.stored else "the source has no rows"
@@ -306,7 +309,6 @@ def _overlap(attempt: _Attempt) -> Overlap | None:
 
 def _order_columns(dataflow: Any) -> tuple[str, ...]:
     """Columns that say which of two rows of a key is newer, by their destination names."""
-    from datacoolie_core.plan.planner import destination_column
 
     named = dataflow.transform.latest_data_columns or dataflow.source.watermark_columns
     found = (destination_column(dataflow, column) for column in named)
@@ -326,8 +328,10 @@ def _conclude(attempt: _Attempt, written: WriteResult, applied: tuple[str, ...])
         context.phase(dataflow, "saving", job.window)
         context.store.save(state)
         context.phase(dataflow, "saved", job.window)
+        if _only_boundary(attempt, written):
+            skipped = KNOWN
     else:
-        skipped = skipped or "only known rows"
+        skipped = skipped or KNOWN
         state = baseline.state
         if baseline.recovered:
             context.store.save(state)
@@ -353,6 +357,16 @@ def _conclude(attempt: _Attempt, written: WriteResult, applied: tuple[str, ...])
     )
 
 
+def _only_boundary(attempt: _Attempt, written: WriteResult) -> bool:
+    """Say whether the commit holds no row and no progress, only which rows are known."""
+    if attempt.job.window is not None or attempt.bounds.mode != "load":
+        return False
+    state = attempt.state
+    still = state is not None and dict(state.watermark) == dict(attempt.baseline.state.watermark)
+    changed = written.rows_written or written.rows_deleted
+    return still and not changed and not replaces(attempt.job.prepared.dataflow)
+
+
 def _warnings(attempt: _Attempt, written: WriteResult) -> tuple[Notice, ...]:
     seen, request = attempt.batch.observation, attempt.bounds.request
     found = [*attempt.baseline.warnings, *attempt.batch.warnings, *written.warnings]
@@ -376,4 +390,3 @@ def _warnings(attempt: _Attempt, written: WriteResult) -> tuple[Notice, ...]:
     return tuple(Notice(code, text) for code, text in found)
 
 
-__all__ = ["Job", "Loaded", "ReadError", "load"]

@@ -200,7 +200,9 @@ def failure_of(error: DataCoolieError, dataflow: Dataflow) -> Failure:
     phase = getattr(error, "phase", "prepare")
     if hasattr(error, "dataflow"):
         error.dataflow = dataflow.label  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
-    return Failure(phase, error.code, str(error), error.place, error.remedy)
+    return Failure(
+        phase, error.code, str(error), error.place, error.remedy, retryable=_can_retry(error)
+    )
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from datacoolie_core.errors import WatermarkError
-from datacoolie_core.plan.planner import destination_column
+from datacoolie_core.plan.columns import destination_column
 from datacoolie_core.state.record import Boundary
 from datacoolie_core.writers import delta
 

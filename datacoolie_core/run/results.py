@@ -49,6 +49,7 @@ class Failure:
         message: What is wrong, whole: the place, the problem and the remedy.
         place: Column, file, table.
         remedy: What to do.
+        retryable: Whether the same load can succeed later without a change.
     """
 
     phase: Phase
@@ -56,6 +57,7 @@ class Failure:
     message: str
     place: str | None = None
     remedy: str | None = None
+    retryable: bool = False
 
 
 @dataclass(frozen=True)

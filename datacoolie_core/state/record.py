@@ -27,6 +27,8 @@ class Boundary:
         upto: With ``compare``, rows below this value of the first watermark column may be in
             the destination already; None has no upper end. With ``ties_only`` it is unused.
         ties_only: With ``compare``, only rows equal to the watermark may be there already.
+        beyond: Rows above this instant did not move the watermark (``max_watermark``), but are
+            loaded: their hashes are among ``hashes``. None if there are none.
     """
 
     hashes: Mapping[str, int] = field(default_factory=dict)
@@ -34,6 +36,7 @@ class Boundary:
     compare: bool = False
     upto: Scalar | None = None
     ties_only: bool = False
+    beyond: Scalar | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -41,7 +44,8 @@ class Boundary:
             if self.ties_only:
                 return {"v": 1, "compare": "ties"}
             return {"v": 1, "compare": "rows", "upto": encode(self.upto)}
-        return {"v": 1, "schema": self.schema, "hashes": dict(sorted(self.hashes.items()))}
+        hashes = {"v": 1, "schema": self.schema, "hashes": dict(sorted(self.hashes.items()))}
+        return hashes if self.beyond is None else {**hashes, "beyond": encode(self.beyond)}
 
     @staticmethod
     def from_json(document: Mapping[str, Any] | None) -> Boundary:
@@ -54,7 +58,11 @@ class Boundary:
             return Boundary(
                 compare=True, ties_only=kind == "ties", upto=decode(document.get("upto"))
             )
-        return Boundary(hashes=document.get("hashes", {}), schema=document.get("schema", ""))
+        return Boundary(
+            hashes=document.get("hashes", {}),
+            schema=document.get("schema", ""),
+            beyond=decode(document.get("beyond")),
+        )
 
     @property
     def rows(self) -> int:

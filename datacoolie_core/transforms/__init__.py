@@ -1,1 +1,1 @@
-"""Lazy frame → lazy frame, one slot a file."""
+"""What happens to the rows between source and destination: lazy frame in, lazy frame out."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
 from datacoolie_core.errors import WriteError
 from datacoolie_core.writers import types
+from datacoolie_core.writers.not_null import Watch
+
+if TYPE_CHECKING:
+    from datacoolie_core.writers.not_null import Demands
 
 
 @dataclass(frozen=True)
@@ -19,20 +23,31 @@ class Aligned:
         frame: The columns in the order of ``schema``, cast; consume it once.
         schema: The table's columns after the load: its own, then those that are new.
         added: Columns that the table must gain first, or that must gain struct fields.
-        losses: Filled while the frame is consumed; see :meth:`check`.
+        losses: Column → a value that did not survive; filled while the frame is consumed.
+        nulls: Path → nulls where none may be; filled while the frame is consumed.
+        absent: Columns that may not be null and that the batch does not have.
     """
 
     frame: pl.LazyFrame
     schema: pl.Schema
     added: pl.Schema
-    losses: dict[str, str] = field(default_factory=dict)
+    losses: dict[str, str] = field(default_factory=dict[str, str])
+    nulls: dict[str, int] = field(default_factory=dict[str, int])
+    absent: tuple[str, ...] = ()
 
     def check(self) -> None:
-        """Raise if a value that passed through the frame could not be kept.
+        """Raise if a value that passed through the frame can't be kept.
 
         Raises:
-            WriteError: Names the columns and one value of each.
+            WriteError: Names the columns; one value that is lost, or how many are missing.
         """
+        if self.nulls:
+            told = ", ".join(f"'{path}' ({count} rows)" for path, count in self.nulls.items())
+            raise WriteError(
+                f"nulls in columns of the table that may not be null: {told}",
+                remedy="Fill or filter them in the transform.",
+                code="null_not_allowed",
+            )
         if self.losses:
             told = "; ".join(f"column '{name}': {what}" for name, what in self.losses.items())
             raise WriteError(
@@ -41,14 +56,29 @@ class Aligned:
                 code="value_lost",
             )
 
+    def check_complete(self) -> None:
+        """Raise if new rows would lack a value that the table demands.
 
-def align(frame: pl.LazyFrame, table: pl.Schema | None) -> Aligned:
+        Raises:
+            WriteError: Names the columns.
+        """
+        if self.absent:
+            raise WriteError(
+                f"the batch has no column {', '.join(map(repr, self.absent))}, which may not be"
+                " null in the table",
+                remedy="Add it in the transform (additional_columns).",
+                code="null_not_allowed",
+            )
+
+
+def align(frame: pl.LazyFrame, table: pl.Schema | None, demands: Demands | None = None) -> Aligned:
     """Return a frame as it will be stored.
 
     Args:
         frame: As the transforms give it.
         table: The table's columns that are kept; None for a new table and for loads that
             replace the schema.
+        demands: What may not be null.
 
     Raises:
         WriteError: A type that Delta does not have, a type conflict, names that differ in case
@@ -65,8 +95,24 @@ def align(frame: pl.LazyFrame, table: pl.Schema | None) -> Aligned:
             code="type_conflict",
         )
     losses: dict[str, str] = {}
+    nulls: dict[str, int] = {}
+    wanted = demands or {}
     columns = [_column(name, source.get(name), kind, losses) for name, kind in target.items()]
-    return Aligned(frame.select(columns), target, added, losses)
+    watched = [
+        pl.col(name).map_batches(
+            Watch(name, wanted[name], nulls), return_dtype=target[name], is_elementwise=True
+        )
+        for name in wanted
+        if name in source
+    ]
+    absent = tuple(
+        name
+        for name, asked in wanted.items()
+        if name not in source and any(demand.path == name for demand in asked)
+    )
+    aligned = frame.select(columns)
+    ready = aligned.with_columns(watched) if watched else aligned
+    return Aligned(ready, target, added, losses, nulls, absent)
 
 
 def _stored(source: pl.Schema) -> dict[str, pl.DataType]:

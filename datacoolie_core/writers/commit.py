@@ -11,24 +11,26 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from datacoolie_core.clock import utc_now
-from datacoolie_core.errors import WriteError
+from datacoolie_core.errors import StorageError, WriteError
 from datacoolie_core.writers.log import LogEntry, entries_after
 from datacoolie_core.writers.request import SupersededError
 from datacoolie_core.writers.tables import LiveFile, Place, delta_schema, open_table
 
 if TYPE_CHECKING:
+    import polars as pl
     from deltalake import CommitProperties, DeltaTable
 
     from datacoolie_core.writers.request import WriteRequest
     from datacoolie_core.writers.staging import StagedFile
 
+T = TypeVar("T")
 TRIES = 10
 _LIBRARY_RETRIES = 15
+UNKNOWN_OUTCOME = "commit_unknown"
+"""Code of the error after which new files must stay: a commit may name them."""
 Sleep = Callable[[float], None]
 
 
@@ -56,7 +58,7 @@ class Change:
     removed: Sequence[LiveFile] = ()
     replace: bool = False
     blind: bool = False
-    info: Mapping[str, Any] = field(default_factory=dict)
+    info: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def check_fence(table: DeltaTable | None, request: WriteRequest) -> None:
@@ -116,19 +118,28 @@ def run_commit(place: Place, request: WriteRequest, base: int, submit: Callable[
         submit()
     except (DeltaError, OSError, ValueError) as error:
         failure = error
-    others: list[LogEntry] = []
-    for entry in entries_after(place, base):
-        if is_own(entry, request):
-            return entry.version
-        others.append(entry)
-    if failure is None:
-        raise WriteError(
-            "the commit was accepted but is not in the log",
-            place=place.uri,
-            remedy="Look at the table's _delta_log; a cleanup may have run meanwhile.",
-            code="commit_not_found",
+    try:
+        since = list(entries_after(place, base))
+    except StorageError as error:
+        raise _unknown("the log can't be read to see whether the commit took place", place) from (
+            failure or error
         )
-    raise _explained(failure, others, place) from failure
+    own = next((entry.version for entry in since if is_own(entry, request)), None)
+    if own is not None:
+        return own
+    if failure is None:
+        raise _unknown("the commit was accepted but is not in the log", place)
+    raise _explained(failure, since, place) from failure
+
+
+def _unknown(what: str, place: Place) -> WriteError:
+    return WriteError(
+        what,
+        place=place.uri,
+        remedy="Run it again: the next run looks at the table first.",
+        code=UNKNOWN_OUTCOME,
+        retryable=True,
+    )
 
 
 def is_own(entry: LogEntry, request: WriteRequest) -> bool:
@@ -140,6 +151,13 @@ def is_own(entry: LogEntry, request: WriteRequest) -> bool:
 def _explained(failure: Exception, others: Sequence[LogEntry], place: Place) -> Exception:
     if others:
         return LostRaceError(f"version {others[-1].version}: {others[-1].operation}")
+    if "Invalid data found" in str(failure):
+        return WriteError(
+            f"rows break a constraint of the table: {' '.join(str(failure).split())[:300]}",
+            place=place.uri,
+            remedy="Correct the rows, or the table's constraint. Nothing was changed.",
+            code="constraint_violated",
+        )
     retryable = isinstance(failure, OSError)
     return WriteError(
         f"the commit failed: {str(failure).splitlines()[0] if str(failure) else failure!r}",
@@ -152,9 +170,7 @@ def _explained(failure: Exception, others: Sequence[LogEntry], place: Place) -> 
     )
 
 
-def _submit(
-    table: DeltaTable | None, place: Place, request: WriteRequest, change: Change
-) -> None:
+def _submit(table: DeltaTable | None, place: Place, request: WriteRequest, change: Change) -> None:
     from deltalake.transaction import create_table_with_add_actions
 
     adds = [_add_action(file) for file in change.added]
@@ -221,9 +237,7 @@ def _remove_action(file: LiveFile) -> Any:
     )
 
 
-def with_redo[T](
-    place: Place, attempt: Callable[[DeltaTable | None], T], sleep: Sleep
-) -> T:
+def with_redo(place: Place, attempt: Callable[[DeltaTable | None], T], sleep: Sleep) -> T:
     """Try a step against the newest table until no one comes between, at most ten times.
 
     Args:

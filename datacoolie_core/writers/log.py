@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from datacoolie_core.errors import MissingPathError
 from datacoolie_core.storage import read_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from datacoolie_core.writers.tables import Place
 
 
@@ -28,16 +29,15 @@ class LogEntry:
     """
 
     version: int
-    info: Mapping[str, Any] = field(default_factory=dict)
-    transactions: Mapping[str, int] = field(default_factory=dict)
+    info: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    transactions: Mapping[str, int] = field(default_factory=dict[str, int])
     takes_rows: bool = False
     adds_rows: bool = False
 
     @property
     def ours(self) -> Mapping[str, Any]:
         """Our own object in the commit info, empty for other tools' commits."""
-        found = self.info.get("datacoolie")
-        return found if isinstance(found, dict) else {}
+        return _object(self.info.get("datacoolie"))
 
     @property
     def operation(self) -> str:
@@ -51,8 +51,11 @@ class LogEntry:
     @property
     def parameters(self) -> Mapping[str, Any]:
         """The operation's parameters."""
-        found = self.info.get("operationParameters")
-        return found if isinstance(found, dict) else {}
+        return _object(self.info.get("operationParameters"))
+
+
+def _object(found: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def read_entry(place: Place, version: int) -> LogEntry | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 # what delta-rs leaves as it is when it writes a path into the log

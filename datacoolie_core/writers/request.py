@@ -62,7 +62,7 @@ class WriteRequest:
     uri: str
     sequence: int
     run_id: str
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    storage_options: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     expected_sequence: int | None = None
     mode: Literal["load", "replace_window", "replace_all"] = "load"
     window: Window | None = None
@@ -113,7 +113,7 @@ class WriteResult:
     committed: bool
     table_id: str | None = None
     table_version: int | None = None
-    info: Mapping[str, Any] = field(default_factory=dict)
+    info: Mapping[str, Any] = field(default_factory=dict[str, Any])
     rows_written: int = 0
     rows_inserted: int = 0
     rows_updated: int = 0
@@ -125,5 +125,5 @@ class WriteResult:
     bytes_added: int = 0
     bytes_removed: int = 0
     table_rows: int | None = None
-    schema: Mapping[str, str] = field(default_factory=dict)
+    schema: Mapping[str, str] = field(default_factory=dict[str, str])
     warnings: tuple[tuple[str, str], ...] = ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -18,6 +17,8 @@ from datacoolie_core.writers.partitions import encoded_value, folder
 from datacoolie_core.writers.statistics import FileStatistics, file_statistics
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from polars.io.partition import FileProviderArgs, SinkedPathsCallbackArgs
 
     from datacoolie_core.writers.tables import Place
@@ -69,25 +70,24 @@ class Staging:
 
     Args:
         place: The table.
-        layout: How its files look.
     """
 
-    def __init__(self, place: Place, layout: Layout) -> None:
+    def __init__(self, place: Place) -> None:
         self._place = place
-        self._layout = layout
         self._written: list[str] = []
         self._made_root = not is_remote(place.uri) and not local_path(place.root).exists()
 
-    def write(self, frame: pl.LazyFrame) -> list[StagedFile]:
+    def write(self, frame: pl.LazyFrame, layout: Layout) -> list[StagedFile]:
         """Consume a frame with the streaming engine and return the files that hold its rows.
 
         Args:
             frame: Has exactly the layout's columns.
+            layout: How the files look.
         """
-        keys = list(self._layout.partition_columns)
+        keys = list(layout.partition_columns)
         partitions: dict[str, dict[str, str | None]] = {}
         sunk: list[tuple[str, int, int]] = []
-        name = f"part-{_safe(self._layout.run_id)}-{uuid4().hex[:8]}"
+        name = f"part-{_safe(layout.run_id)}-{uuid4().hex[:8]}"
 
         def provide(args: FileProviderArgs) -> str:
             values = [encoded_value(v) for v in args.partition_keys.row(0)] if keys else []
@@ -101,10 +101,19 @@ class Staging:
             by_name = {self._place.path(path): path for path in partitions}
             sunk.extend((by_name[_plain(p.path)], p.num_rows, p.num_bytes) for p in args.paths)
 
-        self._sink(frame, provide, collect)
+        self._sink(frame, keys, provide, collect)
         self._drop([path for path, rows, _ in sunk if rows == 0])
         return [
-            self._staged(path, rows, size, partitions[path]) for path, rows, size in sunk if rows
+            StagedFile(
+                path,
+                size,
+                rows,
+                partitions[path],
+                file_statistics(self._place, path, layout.schema, layout.indexed),
+                int(utc_now().timestamp() * 1000),
+            )
+            for path, rows, size in sunk
+            if rows
         ]
 
     def discard(self, files: Sequence[StagedFile] | None = None) -> None:
@@ -115,8 +124,7 @@ class Staging:
         """Leave the files where they are: a commit names them, or may do so."""
         self._written.clear()
 
-    def _sink(self, frame: pl.LazyFrame, provide: Any, collect: Any) -> None:
-        keys = list(self._layout.partition_columns)
+    def _sink(self, frame: pl.LazyFrame, keys: list[str], provide: Any, collect: Any) -> None:
         target = pl.PartitionBy(
             self._place.root,
             file_path_provider=provide,
@@ -126,22 +134,12 @@ class Staging:
         )
         frame.sink_parquet(
             target,
-            compression="zstd",
-            compression_level=1,
+            compression="snappy",
             mkdir=True,
             storage_options=self._place.options,
             engine="streaming",
             sinked_paths_callback=collect,
         )
-
-    def _staged(
-        self, path: str, rows: int, size: int, partition: dict[str, str | None]
-    ) -> StagedFile:
-        statistics = file_statistics(
-            self._place, path, self._layout.schema, list(self._layout.indexed)
-        )
-        created = int(utc_now().timestamp() * 1000)
-        return StagedFile(path, size, rows, partition, statistics, created)
 
     def _drop(self, paths: Sequence[str]) -> None:
         for path in paths:

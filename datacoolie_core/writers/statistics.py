@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -21,7 +20,7 @@ import polars as pl
 from datacoolie_core.storage import is_remote
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from datacoolie_core.writers.tables import Place
 
@@ -126,13 +125,15 @@ def file_statistics(
 def _footer(place: Place, path: str) -> Any:
     import pyarrow.parquet as pq
 
+    read = cast("Callable[..., Any]", pq.read_metadata)  # pyright: ignore[reportUnknownMemberType]
     if not is_remote(place.uri):
-        return pq.read_metadata(place.path(path))
+        return read(place.path(path))
+    import pyarrow.fs
     from deltalake.fs import DeltaStorageHandler
-    from pyarrow.fs import PyFileSystem
 
     handler = DeltaStorageHandler(place.uri, place.options)
-    return pq.read_metadata(path, filesystem=PyFileSystem(cast("Any", handler)))
+    wrap = cast("Callable[[Any], Any]", pyarrow.fs.PyFileSystem)  # pyright: ignore[reportUnknownMemberType]
+    return read(path, filesystem=wrap(handler))
 
 
 def _with_nan(place: Place, path: str, floats: Sequence[str]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -16,6 +15,8 @@ from datacoolie_core.storage.locations import local_path
 from datacoolie_core.writers.partitions import encoded_value, path_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from deltalake import DeltaTable
 
 
@@ -29,7 +30,7 @@ class Place:
     """
 
     uri: str
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    storage_options: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
     @cached_property
     def root(self) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from datacoolie_core.metadata.models import Backward, Source
-from datacoolie_core.plan.lookback import look_back_of, looked_back
+from datacoolie_core.metadata.models import Backward, Dataflow
+from datacoolie_core.plan.lookback import effective_lower, looked_back
 
 NOW = datetime(2025, 3, 10, 12, tzinfo=UTC)
 
@@ -75,26 +75,20 @@ def test_the_key_of_dated_folders_moves_alone() -> None:
     }
 
 
-def source_with(connection: dict[str, Any], own: dict[str, Any]) -> Source:
-    return Source.model_validate(
-        {"connection": {"name": "s", "configure": connection}, "table": "t", "configure": own}
-    )
+def flow_with(connection: dict[str, Any], own: dict[str, Any]) -> Dataflow:
+    source = {"connection": {"name": "s", "configure": connection}, "table": "t", "configure": own}
+    destination = {"connection": {"name": "d"}, "table": "t"}
+    return Dataflow.model_validate({"name": "f", "source": source, "destination": destination})
 
 
 def test_the_look_back_of_a_source_replaces_that_of_its_connection_wholly() -> None:
-    both = source_with({"backward_days": 3, "backward_months": 1}, {"backward_hours": 6})
-    assert look_back_of(both) == Backward(hours=6)
-    inherited = source_with({"backward_days": 3, "backward": {"months": 2}}, {})
-    assert look_back_of(inherited) == Backward(days=3, months=2)
-
-
-def test_the_nested_form_wins_over_the_flat_keys() -> None:
-    assert look_back_of(source_with({}, {"backward_days": 3, "backward": {"days": 5}})) == Backward(
-        days=5
-    )
+    stored = {"c": datetime(2025, 3, 10, 12)}
+    both = flow_with({"backward_days": 3, "backward_months": 1}, {"backward_hours": 6})
+    assert effective_lower(both, stored, NOW) == {"c": datetime(2025, 3, 10, 6)}
+    inherited = flow_with({"backward_days": 3, "backward": {"months": 1}}, {})
+    assert effective_lower(inherited, stored, NOW) == {"c": datetime(2025, 2, 7, 12)}
 
 
 def test_without_look_back_nothing_moves() -> None:
-    assert look_back_of(source_with({}, {})) is None
     watermark = {"c": date(2025, 1, 10)}
-    assert looked_back(watermark, None, NOW) == watermark
+    assert effective_lower(flow_with({}, {}), watermark, NOW) == watermark

@@ -1,0 +1,133 @@
+"""Bounds a source and watches what passes: counts, watermarks and boundary rows, in one pass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from datacoolie_core.engines.names import match
+from datacoolie_core.engines.polars_sql import expression
+from datacoolie_core.errors import ReadError, TransformError
+from datacoolie_core.readers.batch import Batch, Observation
+from datacoolie_core.readers.boundary import BoundaryRows, Watched
+from datacoolie_core.readers.bounds import above, fitted_state, within
+from datacoolie_core.readers.observer import Observer
+from datacoolie_core.readers.row_hash import fingerprint, type_name
+from datacoolie_core.readers.watermark_columns import WatermarkColumn, watermark_column
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from datacoolie_core.plan.windows import Scalar, Watermark
+    from datacoolie_core.readers.batch import ReadRequest
+    from datacoolie_core.readers.source import Source
+
+_TYPED = "__dc_wm_"
+
+
+def observed(source: Source, request: ReadRequest) -> Batch:
+    """Return the batch of a source: filtered, and watched by an observer.
+
+    Raises:
+        ReadError: A watermark column, a bound or the filter can't be used.
+        WatermarkError: The stored watermark does not fit its column.
+    """
+    if source.empty:
+        return _empty(source)
+    schema = dict(source.frame.collect_schema())
+    columns = [
+        watermark_column(name, source.frame, schema, request.dataflow)
+        for name in request.dataflow.source.watermark_columns
+    ]
+    frame = _filtered(source.frame, schema, columns, request)
+    usable = _boundary_usable(request, schema)
+    stored = {column.name: _stored(request.stored, column) for column in columns}
+    observation = Observation(
+        candidate={name: value for name, value in stored.items() if value is not None},
+        columns={name: type_name(dtype) for name, dtype in schema.items()},
+        boundary_usable=usable,
+    )
+    named = [(f"{_TYPED}{index}", column) for index, column in enumerate(columns)]
+    watched = [
+        Watched(
+            column,
+            column.column if column.plain else temporary,
+            stored[column.name],
+        )
+        for temporary, column in named
+    ]
+    rows = BoundaryRows(watched, request, observation, fingerprint(schema))
+    observation.settle = rows.boundary
+    observer = Observer(observation, watched, request, rows)
+    typed = [column.typed.alias(name) for name, column in named if not column.plain]
+    passed = frame.with_columns(typed).map_batches(
+        observer, schema=schema, streamable=True, validate_output_schema=False
+    )
+    return Batch(
+        passed,
+        observation,
+        source_action=source.action,
+        warnings=source.warnings,
+        source=frame,
+        diagnose=source.diagnose,
+        close=source.close,
+    )
+
+
+def _empty(source: Source) -> Batch:
+    return Batch(
+        source.frame,
+        Observation(),
+        source_action=source.action,
+        warnings=source.warnings,
+        empty=True,
+        close=source.close,
+    )
+
+
+def _filtered(
+    frame: pl.LazyFrame,
+    schema: Mapping[str, pl.DataType],
+    columns: list[WatermarkColumn],
+    request: ReadRequest,
+) -> pl.LazyFrame:
+    if request.window is not None:
+        name = request.window.column
+        known = next((one for one in columns if match(name, [one.name, one.column])), None)
+        column = known or watermark_column(name, frame, schema, request.dataflow)
+        frame = frame.filter(within(column, request.window))
+    elif request.lower and columns:
+        bounds = [(column, _bound(request.lower, column)) for column in columns]
+        frame = frame.filter(above(bounds, inclusive=request.inclusive))
+    written = request.dataflow.source.filter_expression
+    if not written:
+        return frame
+    try:
+        return frame.filter(expression(written, schema, place="source.filter_expression"))
+    except TransformError as error:
+        raise ReadError(
+            error.message, place=error.place, remedy=error.remedy, code=error.code
+        ) from error
+
+
+def _value(values: Watermark, column: WatermarkColumn) -> Scalar | None:
+    key = match(column.name, values)
+    return None if key is None else values[key]
+
+
+def _bound(lower: Watermark, column: WatermarkColumn) -> Scalar | None:
+    value = _value(lower, column)
+    return None if value is None else fitted_state(value, column)
+
+
+def _stored(stored: Watermark, column: WatermarkColumn) -> Scalar | None:
+    value = _value(stored, column)
+    return None if value is None else fitted_state(value, column)
+
+
+def _boundary_usable(request: ReadRequest, schema: Mapping[str, pl.DataType]) -> bool:
+    boundary = request.boundary
+    if boundary.compare or not boundary.hashes:
+        return not boundary.compare
+    return boundary.schema == fingerprint(schema)

@@ -1,0 +1,117 @@
+"""The slots that a frame passes, in their order; each is one file of this package.
+
+====  ==================  =====================================================
+slot  name                what it does
+====  ==================  =====================================================
+5     values              value rules (not built yet)
+10    schema              types from schema hints, wall clock times to instants
+18    hashes              hash columns (not built yet)
+20    dedupe              one row a key, the newest
+30    columns             computed columns
+35    filter              rows that stay
+40-50 *plug-ins*          what packages register
+60    scd2                validity columns (not built yet)
+70    system              ``__created_at`` and its siblings
+80    partitions          partition columns
+84    masking             masking rules (not built yet)
+85    projection          select, drop and rename
+90    names               clean names
+====  ==================  =====================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from datacoolie_core.plan.columns import AUDIT_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    import polars as pl
+
+    from datacoolie_core.metadata.models import Dataflow
+
+PLUGIN_SLOTS = range(40, 51)
+FILE_COLUMNS = ("__file_name", "__file_path", "__file_modification_time")
+SYSTEM_COLUMNS = AUDIT_COLUMNS
+TRAILING = (*FILE_COLUMNS, *SYSTEM_COLUMNS)
+"""Columns of ours, which stand at the end of a table."""
+
+
+@dataclass(frozen=True)
+class TransformContext:
+    """What a transform knows besides the metadata.
+
+    Attributes:
+        run_id: The run, for ``__dataflow_run_id``.
+        now: One instant for the whole load, aware.
+    """
+
+    run_id: str
+    now: datetime
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """A lazy frame and its columns, so that nobody has to ask the engine for them.
+
+    Attributes:
+        frame: The rows.
+        schema: Name → type, in order; ``pl.Unknown`` where an expression decides.
+    """
+
+    frame: pl.LazyFrame
+    schema: dict[str, pl.DataType]
+
+    def with_columns(self, **columns: tuple[pl.Expr, pl.DataType]) -> Shaped:
+        """Return the frame with columns added at its end, or replaced."""
+        added = [value.alias(name) for name, (value, _) in columns.items()]
+        types = {name: dtype for name, (_, dtype) in columns.items()}
+        return Shaped(self.frame.with_columns(added), {**self.schema, **types})
+
+    def select(self, names: list[str]) -> Shaped:
+        """Return the frame with these columns only, in this order."""
+        return Shaped(self.frame.select(names), {name: self.schema[name] for name in names})
+
+    def drop(self, names: list[str]) -> Shaped:
+        """Return the frame without some columns."""
+        if not names:
+            return self
+        return self.select([name for name in self.schema if name not in names])
+
+    def rename(self, names: dict[str, str]) -> Shaped:
+        """Return the frame with other names."""
+        if not names:
+            return self
+        renamed = {names.get(name, name): dtype for name, dtype in self.schema.items()}
+        return Shaped(self.frame.rename(names), renamed)
+
+    def with_ours_last(self) -> Shaped:
+        """Return the frame with the file columns and the system columns at its end."""
+        ours = [name for name in TRAILING if name in self.schema]
+        names = [*(name for name in self.schema if name not in ours), *ours]
+        return self if names == list(self.schema) else self.select(names)
+
+    def with_frame(self, frame: pl.LazyFrame) -> Shaped:
+        """Return other rows of the same columns."""
+        return replace(self, frame=frame)
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One step between source and destination.
+
+    Attributes:
+        number: Its place in the order.
+        name: As the run's record shows it.
+        wanted: Whether a dataflow's metadata asks for it.
+        apply: Does it; returning the same object means that nothing was to be done.
+    """
+
+    number: int
+    name: str
+    wanted: Callable[[Dataflow], bool]
+    apply: Callable[[Shaped, Dataflow, TransformContext], Shaped]

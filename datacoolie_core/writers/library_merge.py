@@ -1,0 +1,126 @@
+"""Merge through delta-rs's own MERGE: for tables whose features need it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import polars as pl
+
+from datacoolie_core.errors import WriteError
+from datacoolie_core.writers.commit import Change, check_fence, commit_properties
+from datacoolie_core.writers.library import absent_generated, quoted, run
+from datacoolie_core.writers.load import Load, commit_info, nothing
+from datacoolie_core.writers.matching import FILE, Rules, Verdicts, counts_of, decide
+from datacoolie_core.writers.rewrite import changed_rows, new_rows
+from datacoolie_core.writers.spill import ROW, Batch
+from datacoolie_core.writers.stored import scan_live
+from datacoolie_core.writers.tables import live_files, table_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltalake import DeltaTable
+
+    from datacoolie_core.writers.request import Commit, WriteResult
+
+_DOES = "__datacoolie_action"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A consumed batch of a merge.
+
+    Attributes:
+        batch: One row for each key.
+        rules: Keys, order, deletes.
+        older: Rows that gave way to newer ones inside the batch.
+    """
+
+    batch: Batch
+    rules: Rules
+    older: int
+
+
+def merge(job: Load, table: DeltaTable, source: Source, decided: Commit) -> WriteResult:
+    """Merge a batch; what happens to each row is decided here, the library only applies it.
+
+    Args:
+        job: The load.
+        table: Has all columns of the batch already.
+        source: The batch.
+        decided: What the pipeline wants to commit.
+
+    Raises:
+        WriteError: A column's name holds a backtick, which the library's MERGE can't take.
+    """
+    check_fence(table, job.request)
+    schema = table_schema(table)
+    _refuse_backticks(schema)
+    old = scan_live(job.place, table, live_files(table), schema)
+    old = old.with_columns(pl.lit("").alias(FILE))
+    verdicts = decide(source.batch, old, schema, source.rules)
+    counts = counts_of(source.batch, verdicts, source.older)
+    # MERGE changes each of several stored rows of a key and keeps them
+    counts = replace(counts, rows_deleted=verdicts.count("delete"))
+    if not (counts.changes or decided.required):
+        return nothing(counts)
+    info = commit_info(job.request, decided, counts)
+    change = Change(schema=schema, info=info)
+    left_out = absent_generated(job, table)
+    rows = _rows(source.batch, verdicts).drop(left_out)
+    return run(job, table, change, counts, lambda: _merge(job, table, rows, source.rules, info))
+
+
+def _refuse_backticks(schema: pl.Schema) -> None:
+    for name in schema:
+        if "`" in name:
+            raise WriteError(
+                f"column '{name}' has a backtick in its name, and this table's features need the"
+                " library's MERGE, which can't take it",
+                remedy="Rename the column (transform.rename_columns).",
+                code="unsupported_column_name",
+            )
+
+
+def _rows(batch: Batch, verdicts: Verdicts) -> pl.DataFrame:
+    order = list(batch.schema)
+    goes = verdicts.pairs.lazy().select(pl.col(ROW).unique())
+    updates = changed_rows(batch, verdicts)
+    deletes = batch.frame.join(goes, on=ROW, how="semi").join(updates, on=ROW, how="anti")
+    parts = {"update": updates, "delete": deletes, "insert": new_rows(batch, verdicts)}
+    marked = [frame.select(*order, pl.lit(action).alias(_DOES)) for action, frame in parts.items()]
+    return pl.concat(marked, how="vertical").collect(engine="streaming")
+
+
+def _merge(
+    job: Load, table: DeltaTable, rows: pl.DataFrame, rules: Rules, info: dict[str, Any]
+) -> None:
+    merger = table.merge(
+        cast("Any", rows),
+        predicate=_predicate(rows, rules.keys),
+        source_alias="s",
+        target_alias="t",
+        commit_properties=commit_properties(job.request, info, blind=False),
+    )
+    (
+        merger.when_matched_delete(predicate=f"s.{_DOES} = 'delete'")
+        .when_matched_update_all(predicate=f"s.{_DOES} = 'update'", except_cols=[_DOES])
+        .when_not_matched_insert_all(predicate=f"s.{_DOES} = 'insert'", except_cols=[_DOES])
+        .execute()
+    )
+
+
+def _predicate(rows: pl.DataFrame, keys: Sequence[str]) -> str:
+    parts: list[str] = []
+    for key in keys:
+        name = quoted(key)
+        # plain equality plans as a hash join, so null-safe only where there is a null
+        sign = "IS NOT DISTINCT FROM" if rows[key].null_count() else "="
+        parts.append(f"t.{name} {sign} s.{name}")
+        if isinstance(rows[key].dtype, pl.Int8 | pl.Int16 | pl.Int32 | pl.Int64) and sign == "=":
+            low, high = rows[key].min(), rows[key].max()
+            if low is not None:
+                # literals prune files, joined columns do not
+                parts.append(f"t.{name} >= {low} AND t.{name} <= {high}")
+    return " AND ".join(parts)

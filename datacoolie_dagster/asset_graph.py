@@ -1,0 +1,202 @@
+"""From the core's graph to asset specs: keys, dependencies and their reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from datacoolie_core.errors import MetadataError
+from datacoolie_core.plan.edges import Edge
+from datacoolie_core.plan.selection import shard_of, skip_reason
+from datacoolie_dagster.automation import Moving, condition_of
+from datacoolie_dagster.definition_problems import (
+    clash_problem,
+    problems_of,
+    source_clash_problem,
+)
+from datacoolie_dagster.names import key_parts
+from datacoolie_dagster.partitions import mapping_between, partitions_of
+from datacoolie_dagster.project import Loaded
+from datacoolie_dagster.translator import (
+    DataflowTranslatorData,
+    SourceTranslatorData,
+    UpstreamAsset,
+)
+
+if TYPE_CHECKING:
+    from datacoolie_core.metadata.models import Dataflow
+    from datacoolie_core.plan.graph import Graph
+    from datacoolie_core.plan.lineage import ExternalSource
+    from datacoolie_dagster.translator import DagsterDataCoolieTranslator
+
+
+@dataclass(frozen=True)
+class AssetGraph:
+    """All assets of a metadata scope.
+
+    Attributes:
+        loaded: Dataflow id → an active dataflow and its asset, each after what it waits for.
+        inactive: Assets that stay in the graph and can't be materialized.
+        sources: What no dataflow writes.
+    """
+
+    loaded: Mapping[str, Loaded]
+    inactive: Sequence[dg.AssetSpec] = ()
+    sources: Sequence[dg.AssetSpec] = ()
+
+
+def build_asset_graph(
+    graph: Graph, translator: DagsterDataCoolieTranslator, *, job_num: int = 1
+) -> AssetGraph:
+    """Return the assets of a graph.
+
+    An inactive dataflow keeps its asset, so that lineage does not break, but without a step.
+
+    Args:
+        graph: The core's.
+        translator: Makes the specs.
+        job_num: How many jobs share the metadata, for the shard tag.
+
+    Raises:
+        MetadataError: For what can't be in Dagster; it holds every problem.
+    """
+    problems = problems_of(graph.dataflows)
+    if problems:
+        raise MetadataError(problems)
+    builder = _Builder(graph, translator, job_num)
+    for dataflow in graph.dataflows:
+        builder.add(dataflow)
+    builder.raise_clashes()
+    return AssetGraph(
+        loaded={one: loaded for one, loaded in builder.made.items() if _is_active(loaded.dataflow)},
+        inactive=[one.spec for one in builder.made.values() if not _is_active(one.dataflow)],
+        sources=list({spec.key: spec for spec in builder.sources.values()}.values()),
+    )
+
+
+@dataclass
+class _Builder:
+    """Goes through the dataflows in an order in which upstream keys are known."""
+
+    graph: Graph
+    translator: DagsterDataCoolieTranslator
+    job_num: int
+    made: dict[str, Loaded] = field(default_factory=dict[str, Loaded])
+    sources: dict[tuple[str, ...], dg.AssetSpec] = field(
+        default_factory=dict[tuple[str, ...], dg.AssetSpec]
+    )
+    _lower: dict[str, tuple[int, tuple[str, ...]]] = field(
+        default_factory=dict[str, tuple[int, tuple[str, ...]]]
+    )
+
+    def __post_init__(self) -> None:
+        self._lower = dict(_lower_buckets(self.graph))
+        readers: dict[tuple[str, ...], tuple[ExternalSource, list[Dataflow]]] = {}
+        by_id = self.graph.by_id
+        for dataflow_id, externals in self.graph.externals.items():
+            for one in externals:
+                readers.setdefault(one.key, (one, []))[1].append(by_id[dataflow_id])
+        made: dict[dg.AssetKey, dg.AssetSpec] = {}
+        taken = {dg.AssetKey(key_parts(dataflow)) for dataflow in self.graph.dataflows}
+        for one, flows in readers.values():
+            spec = self.translator.get_source_asset_spec(SourceTranslatorData(one, flows))
+            if spec.key in taken:
+                # a connection and a stage of one name: the table that is loaded keeps the key
+                spec = spec.replace_attributes(key=spec.key.with_prefix("source"))  # pyright: ignore[reportUnknownMemberType]
+            self.sources[one.key] = made.setdefault(spec.key, spec)
+
+    def add(self, dataflow: Dataflow) -> None:
+        partitions = partitions_of(dataflow)
+        upstream = list(self._upstream(dataflow))
+        moving = self._moving(upstream)
+        data = DataflowTranslatorData(
+            dataflow=dataflow,
+            upstream=[
+                *(UpstreamAsset(self._key(one), one.origin, one.detail) for one in upstream),
+                *(
+                    UpstreamAsset(self.sources[one.key].key, "source", one.kind)
+                    for one in self.graph.externals.get(dataflow.dataflow_id, ())
+                ),
+            ],
+            deps=self._deps(dataflow, upstream, partitions),
+            partitions_def=partitions,
+            automation_condition=condition_of(dataflow, moving, partitions),
+            shard=shard_of(dataflow.dataflow_id, dataflow.group_number, self.job_num),
+        )
+        self.made[dataflow.dataflow_id] = Loaded(dataflow, self.translator.get_asset_spec(data))
+
+    def _key(self, edge: Edge) -> dg.AssetKey:
+        return self.made[edge.upstream_id].key
+
+    def _upstream(self, dataflow: Dataflow) -> Iterator[Edge]:
+        known: set[str] = set()
+        for edge in self.graph.upstream_edges(dataflow.dataflow_id):
+            known.add(edge.upstream_id)
+            yield edge
+        group, lower = self._lower.get(dataflow.dataflow_id, (0, ()))
+        for one in lower:
+            if one not in known:
+                order = self.graph.by_id[one].execution_order or 0
+                mine = dataflow.execution_order or 0
+                detail = f"group {group}: order {mine} after {order}"
+                yield Edge(one, dataflow.dataflow_id, "order", detail)
+
+    def _moving(self, upstream: Sequence[Edge]) -> list[Moving]:
+        found = ((edge, self.made[edge.upstream_id]) for edge in upstream)
+        return [
+            Moving(
+                one.key, one.dataflow, edge.origin == "order", one.spec.partitions_def is not None
+            )
+            for edge, one in found
+            if _is_active(one.dataflow)
+        ]
+
+    def _deps(
+        self,
+        dataflow: Dataflow,
+        upstream: Sequence[Edge],
+        partitions: dg.PartitionsDefinition | None,
+    ) -> list[dg.AssetDep]:
+        deps = {
+            one.key: dg.AssetDep(
+                one.key, partition_mapping=mapping_between(one.spec.partitions_def, partitions)
+            )
+            for one in (self.made[edge.upstream_id] for edge in upstream)
+        }
+        for external in self.graph.externals.get(dataflow.dataflow_id, ()):
+            key = self.sources[external.key].key
+            deps.setdefault(key, dg.AssetDep(key))
+        return list(deps.values())
+
+    def raise_clashes(self) -> None:
+        seen: dict[dg.AssetKey, Dataflow] = {}
+        problems = [
+            clash_problem(one.key, seen[one.key], one.dataflow)
+            for one in self.made.values()
+            if seen.setdefault(one.key, one.dataflow) is not one.dataflow
+        ]
+        problems += [
+            source_clash_problem(spec.key, seen[spec.key])
+            for spec in self.sources.values()
+            if spec.key in seen
+        ]
+        if problems:
+            raise MetadataError(problems)
+
+
+def _lower_buckets(graph: Graph) -> Iterator[tuple[str, tuple[int, tuple[str, ...]]]]:
+    """Yield each grouped dataflow with its group and the next lower bucket that is loaded."""
+    active = {one.dataflow_id for one in graph.dataflows if _is_active(one)}
+    for group, buckets in graph.order_groups.items():
+        lower: tuple[str, ...] = ()
+        for bucket in buckets:
+            for one in bucket:
+                yield one, (group, lower)
+            lower = tuple(one for one in bucket if one in active) or lower
+
+
+def _is_active(dataflow: Dataflow) -> bool:
+    return skip_reason(dataflow) is None

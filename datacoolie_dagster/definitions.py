@@ -1,0 +1,102 @@
+"""From metadata to a code location's definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import dagster as dg
+
+from datacoolie_core.metadata.loader import load_metadata
+from datacoolie_core.metadata.models import Metadata
+from datacoolie_core.plan.graph import build_graph
+from datacoolie_core.plan.query import query_reader
+from datacoolie_core.settings import find_project_dir
+from datacoolie_dagster.asset_graph import build_asset_graph
+from datacoolie_dagster.assets import build_assets, op_names
+from datacoolie_dagster.jobs import build_jobs
+from datacoolie_dagster.project import Project
+from datacoolie_dagster.resources import DataCoolieResource
+from datacoolie_dagster.translator import DagsterDataCoolieTranslator
+
+if TYPE_CHECKING:
+    from datacoolie_core.run.config import DataCoolieRunConfig
+    from datacoolie_core.state.stores import StateStore
+
+
+def build_datacoolie_definitions(
+    metadata: Metadata | str | Path | Sequence[str | Path],
+    *,
+    project_dir: str | Path | None = None,
+    env: Mapping[str, str] | None = None,
+    translator: DagsterDataCoolieTranslator | None = None,
+    granularity: Literal["auto", "dataflow"] = "auto",
+    run_config: DataCoolieRunConfig | None = None,
+    state: StateStore | str | Path | None = None,
+    sql_paths: Sequence[str | Path] = (),
+) -> dg.Definitions:
+    """Return assets, jobs and the resource for the dataflows of a metadata scope.
+
+    Args:
+        metadata: The scope, loaded, or the paths of its files and folders.
+        project_dir: Root of relative paths; by default it is found in each process that runs, as
+            the command line finds it. No definition holds it.
+        env: Values that stand in for environment variables when secrets are resolved, such as
+            those of a ``.env`` file; what is missing here is read from the environment.
+        translator: Decides what an asset looks like.
+        granularity: One step for each dataflow; the only one so far.
+        run_config: How loads go: workers, retries, policies.
+        state: A store, or the folder of one; by default watermarks are in the assets' metadata.
+        sql_paths: Roots of SQL files; by default the project root.
+
+    Returns:
+        Definitions to use as they are, or to merge with others.
+
+    Raises:
+        MetadataError: The metadata is wrong; it holds every problem.
+    """
+    del granularity
+    root = find_project_dir(None if project_dir is None else str(project_dir))
+    roots = tuple(str(path) for path in sql_paths)
+    scope = _load(metadata, root)
+    graph = build_graph(scope, read_query=query_reader(root, roots))
+    job_num = 1 if run_config is None else run_config.job_num
+    assets = build_asset_graph(graph, translator or DagsterDataCoolieTranslator(), job_num=job_num)
+    own_store = None if state is None or isinstance(state, str | Path) else state
+    project = Project(
+        metadata=scope,
+        project_dir=None if project_dir is None else str(project_dir),
+        env=dict(env or {}),
+        sql_paths=roots,
+        state=own_store,
+        loaded=assets.loaded,
+    )
+    return dg.Definitions(
+        assets=[*build_assets(project), *assets.inactive, *assets.sources],
+        jobs=build_jobs(project, taken=op_names(project).values()),
+        resources={"datacoolie": _resource(run_config, state)},
+    )
+
+
+def _load(metadata: Metadata | str | Path | Sequence[str | Path], root: str) -> Metadata:
+    if isinstance(metadata, Metadata):
+        return metadata
+    paths = [metadata] if isinstance(metadata, str | Path) else list(metadata)
+    return load_metadata([str(path) for path in paths], project_dir=root)
+
+
+def _resource(
+    run_config: DataCoolieRunConfig | None, state: StateStore | str | Path | None
+) -> DataCoolieResource:
+    folder = str(state) if isinstance(state, str | Path) else None
+    if run_config is None:
+        return DataCoolieResource(state=folder)
+    return DataCoolieResource(
+        state=folder,
+        max_workers=run_config.max_workers,
+        retry_count=run_config.retry_count,
+        retry_delay=run_config.retry_delay,
+        stop_on_error=run_config.stop_on_error,
+        on_upstream_failure=run_config.on_upstream_failure,
+    )

@@ -1,0 +1,68 @@
+"""The core's events as lines in the run's log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from datacoolie_core.run.events import (
+    ChunkFinished,
+    DataflowFinished,
+    DataflowStarted,
+    Message,
+    PhaseReached,
+    RetryScheduled,
+)
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+    from datacoolie_core.metadata.models import Dataflow
+    from datacoolie_core.run.events import Event
+    from datacoolie_core.run.results import DataflowResult
+
+
+class RunLog:
+    """A listener that writes what happens into a Dagster log.
+
+    Args:
+        log: The log of a step.
+    """
+
+    def __init__(self, log: dg.DagsterLogManager) -> None:
+        self._log = log
+
+    def __call__(self, event: Event) -> None:
+        """Write an event, if people want to read of it."""
+        if isinstance(event, Message):
+            self._log.log(event.level.upper(), f"{_head(event.dataflow)}{event.text}")
+        elif isinstance(event, DataflowStarted):
+            self._log.info(f"{_head(event.dataflow)}started")
+        elif isinstance(event, PhaseReached):
+            chunk = f" (chunk {event.window.key})" if event.window else ""
+            self._log.debug(f"{_head(event.dataflow)}{event.phase}{chunk}")
+        elif isinstance(event, RetryScheduled):
+            self._log.warning(
+                f"{_head(event.dataflow)}attempt {event.attempt} failed, the next one comes in "
+                f"{event.delay_seconds:g} s: {event.error.message}"
+            )
+        elif isinstance(event, ChunkFinished | DataflowFinished):
+            self._finished(event.result)
+
+    def _finished(self, result: DataflowResult) -> None:
+        head = _head(result.dataflow)
+        chunk = f"chunk {result.window.key} " if result.window else ""
+        if result.error is not None:
+            self._log.error(f"{head}{chunk}failed: {result.error.message}")
+            return
+        reason = f": {result.reason}" if result.reason else ""
+        counts = ", ".join(
+            f"{count:,} {name.removeprefix('rows_').replace('_', ' ')}"
+            for name, count in result.rows.items()
+            if count
+        )
+        rows = f" ({counts})" if counts else ""
+        self._log.info(f"{head}{chunk}{result.status}{reason}{rows}")
+
+
+def _head(dataflow: Dataflow | None) -> str:
+    return f"{dataflow.label}: " if dataflow else ""

@@ -1,0 +1,149 @@
+"""A Delta table that is written through the writer itself, without a pipeline around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from deltalake import DeltaTable
+
+from datacoolie_core.metadata.models import (
+    Connection,
+    Dataflow,
+    Destination,
+    DestinationConfigure,
+    PartitionColumn,
+    Source,
+    Transform,
+    TransformConfigure,
+)
+from datacoolie_core.metadata.options import DestinationOptions
+from datacoolie_core.writers import delta
+from datacoolie_core.writers.request import Commit, WriteRequest, WriteResult
+
+CONNECTION = Connection(name="lake", connection_type="lakehouse", format="delta")
+
+
+def dataflow(
+    load_type: str = "append",
+    *,
+    keys: tuple[str, ...] = (),
+    partition_by: tuple[str, ...] = (),
+    delete_when: str | None = None,
+    zone: str | None = None,
+    dataflow_id: str = "flow",
+) -> Dataflow:
+    return Dataflow(
+        name="flow",
+        dataflow_id=dataflow_id,
+        source=Source(connection=CONNECTION, table="t"),
+        destination=Destination(
+            connection=CONNECTION,
+            table="t",
+            load_type=load_type,
+            merge_keys=keys,
+            partition_columns=tuple(PartitionColumn(column=name) for name in partition_by),
+            configure=DestinationConfigure(datacoolie=DestinationOptions(delete_when=delete_when)),
+        ),
+        transform=Transform(configure=TransformConfigure(timestamp_timezone=zone)),
+    )
+
+
+@dataclass
+class Lake:
+    """One table; ``load`` makes the dataflow's next load."""
+
+    path: Path
+    phases: list[str] = field(default_factory=list)
+    asked: list[int] = field(default_factory=list)
+    slept: list[float] = field(default_factory=list)
+
+    @property
+    def uri(self) -> str:
+        return str(self.path)
+
+    def request(self, flow: Dataflow, **given: Any) -> WriteRequest:
+        there = self.sequence(flow.dataflow_id)
+        sequence = given.pop("sequence", (there or 0) + 1)
+        values = {
+            "dataflow": flow,
+            "uri": self.uri,
+            "sequence": sequence,
+            "run_id": f"run-{sequence}",
+            "expected_sequence": there,
+        }
+        return WriteRequest(**{**values, **given})
+
+    def write(
+        self,
+        request: WriteRequest,
+        frame: pl.DataFrame | pl.LazyFrame,
+        *,
+        required: bool = False,
+        commit: bool = True,
+        on_phase: Any = None,
+    ) -> WriteResult:
+        def finish(rows: int) -> Commit | None:
+            self.asked.append(rows)
+            return Commit({"format": 1}, required) if commit else None
+
+        def reached(phase: str) -> None:
+            self.phases.append(phase)
+            if on_phase is not None:
+                on_phase(phase)
+
+        return delta.write(request, frame.lazy(), finish, reached, sleep=self.slept.append)
+
+    def load(
+        self, frame: pl.DataFrame | pl.LazyFrame, load_type: str = "append", **given: Any
+    ) -> WriteResult:
+        how = {k: given.pop(k) for k in ("required", "commit", "on_phase") if k in given}
+        about = {
+            k: given.pop(k)
+            for k in ("keys", "partition_by", "delete_when", "zone", "dataflow_id")
+            if k in given
+        }
+        return self.write(self.request(dataflow(load_type, **about), **given), frame, **how)
+
+    def merge(self, frame: pl.DataFrame, keys: tuple[str, ...] = ("id",), **given: Any) -> WriteResult:
+        return self.load(frame, "merge_upsert", keys=keys, **given)
+
+    def sequence(self, dataflow_id: str = "flow") -> int | None:
+        if not DeltaTable.is_deltatable(self.uri):
+            return None
+        return self.table.transaction_version(dataflow_id)
+
+    @property
+    def table(self) -> DeltaTable:
+        return DeltaTable(self.uri)
+
+    def rows(self, *columns: str, sort: bool = True) -> list[tuple[Any, ...]]:
+        """The rows as polars reads them; delta-rs's own reader must see the same."""
+        frame = pl.scan_delta(self.uri).collect()
+        arrow = pl.DataFrame(self.table.to_pyarrow_table())
+        chosen = list(columns) or frame.columns
+        found = frame.select(chosen).rows()
+        other = arrow.select(chosen).rows()
+        key = lambda row: tuple((value is not None, str(value)) for value in row)  # noqa: E731
+        assert sorted(map(str, found)) == sorted(map(str, other))
+        return sorted(found, key=key) if sort else found
+
+    def files(self) -> set[str]:
+        """The data files on the disk."""
+        return {
+            str(path.relative_to(self.path))
+            for path in self.path.rglob("*.parquet")
+            if "_delta_log" not in path.parts
+        }
+
+    def live(self) -> set[str]:
+        """The data files that the table's present version names."""
+        return {str(Path(uri).relative_to(self.path)) for uri in self.table.file_uris()}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(tmp_path / "lake" / "t")

@@ -1,0 +1,65 @@
+"""The UI as a user sees it: a real webserver and daemon, a real browser, the mouse."""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import Page, expect
+
+if TYPE_CHECKING:
+    from tests.ui.conftest import Server
+
+pytestmark = [pytest.mark.ui, pytest.mark.xdist_group("ui"), pytest.mark.timeout(900)]
+
+STAGES = {
+    "bronze": ("airlines", "airports", "planes", "weather", "flights"),
+    "silver": ("planes", "flights"),
+    "gold": ("daily_delays", "delay_by_weather"),
+}
+RUN_SECONDS = 180
+
+
+def open_graph(page: Page, server: Server, stages: tuple[str, ...]) -> None:
+    """Open the lineage of everything, with the groups of some stages unfolded."""
+    groups = ",".join(f"global@global:{stage}" for stage in stages)
+    page.goto(f"{server.url}/asset-groups?expanded={urllib.parse.quote(groups)}")
+
+
+def test_the_graph_shows_the_assets_of_all_three_stages(page: Page, server: Server) -> None:
+    open_graph(page, server, tuple(STAGES))
+    for stage, names in STAGES.items():
+        for name in names:
+            link = page.locator(f"a[href*='/assets/{stage}/{name}']")
+            expect(link.first).to_be_visible()
+
+
+def test_the_asset_page_shows_row_count_and_watermark(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/assets/bronze/flights?view=overview")
+    expect(page.get_by_text("336,776").first).to_be_visible()
+    expect(page.get_by_text("datacoolie/watermark_value").first).to_be_visible()
+    expect(page.get_by_text("All flights that left New York in 2013").first).to_be_visible()
+
+
+def test_the_partition_page_shows_twelve_green_months(page: Page, server: Server) -> None:
+    page.goto(f"{server.url}/assets/bronze/flights?view=partitions")
+    expect(page.get_by_text("Materialized (12)")).to_be_visible()
+    expect(page.get_by_text("Failed (0)")).to_be_visible()
+    page.get_by_text("2013-01", exact=True).first.click()
+    expect(page.get_by_text("27,004").first).to_be_visible()
+
+
+def test_the_incremental_job_is_started_by_mouse(page: Page, server: Server) -> None:
+    page.get_by_role("link", name="Jobs").first.click()
+    page.get_by_role("link", name="bronze_incremental").first.click()
+    page.get_by_role("tab", name="Launchpad").click()
+    page.get_by_role("button", name="Launch Run").click()
+    page.wait_for_url(re.compile(r"/runs/[0-9a-f-]{36}"))
+    run_id = re.search(r"/runs/([0-9a-f-]{36})", page.url)
+    assert run_id is not None
+    expect(page.get_by_text("Success", exact=True).first).to_be_visible(timeout=RUN_SECONDS * 1000)
+    query = "query($id: ID!) { runOrError(runId: $id) { ... on Run { status jobName } } }"
+    found = server.query(query, id=run_id[1])["runOrError"]
+    assert found == {"status": "SUCCESS", "jobName": "bronze_incremental"}
