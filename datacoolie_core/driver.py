@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,8 +14,8 @@ from datacoolie_core.errors import LifecycleError
 from datacoolie_core.metadata.loader import load_metadata
 from datacoolie_core.plan.graph import build_graph
 from datacoolie_core.plan.planner import Plan, build_plan
-from datacoolie_core.plan.replay import replay_refusal
 from datacoolie_core.plan.query import query_reader
+from datacoolie_core.plan.replay import replay_refusal
 from datacoolie_core.plan.selection import select
 from datacoolie_core.run.config import DataCoolieRunConfig
 from datacoolie_core.run.context import RunContext
@@ -30,9 +29,8 @@ from datacoolie_core.settings import find_project_dir
 from datacoolie_core.state.stores import FileStateStore, StateStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from datacoolie_core.metadata.models import Dataflow, Metadata
+    from datacoolie_core.metadata.scope import OnInvalid
     from datacoolie_core.plan.graph import Graph
     from datacoolie_core.plan.planner import Step
     from datacoolie_core.plan.windows import Window
@@ -53,6 +51,8 @@ class DataCoolieDriver:
         log_path: Folder of the run records; None writes none.
         sql_paths: Roots of SQL files; empty means the project root.
         resolvers: Secret resolvers by prefix, beside the built-in ``env``.
+        on_invalid: ``fail`` raises for wrong metadata; ``quarantine`` runs the valid rest and
+            reports the others as failed.
         sleep: Waits between attempts, in seconds.
 
     Raises:
@@ -70,20 +70,22 @@ class DataCoolieDriver:
         log_path: str | None = None,
         sql_paths: Sequence[str] = (),
         resolvers: Mapping[str, Any] | None = None,
-        sleep: Callable[[float], None] = time.sleep,  # noqa: TID251 - the one real clock to wait on
+        on_invalid: OnInvalid = "fail",
+        sleep: Callable[[float], None] = clock.sleep,
     ) -> None:
         self.project_dir = find_project_dir(project_dir)
         self.config = config or DataCoolieRunConfig()
         if isinstance(metadata, str):
             metadata = [metadata]
         if isinstance(metadata, Sequence):
-            metadata = load_metadata(metadata, project_dir=self.project_dir)
+            metadata = load_metadata(metadata, project_dir=self.project_dir, on_invalid=on_invalid)
         self.metadata: Metadata = metadata
         self.store = self._open_store(state)
         self._listeners = tuple(listeners)
         self._log_path = None if log_path is None else self._resolve(log_path)
         self._sql_paths = tuple(self._resolve(path) for path in sql_paths)
         self._resolvers = dict(resolvers or {})
+        self._on_invalid: OnInvalid = on_invalid
         self._sleep = sleep
         self._locks = Locks(self.project_dir)
         self._busy = threading.Lock()
@@ -112,7 +114,7 @@ class DataCoolieDriver:
         """The dataflows and what each waits for; built at first use."""
         if self._graph is None:
             reader = query_reader(self.project_dir, self._sql_paths)
-            self._graph = build_graph(self.metadata, read_query=reader)
+            self._graph = build_graph(self.metadata, read_query=reader, on_invalid=self._on_invalid)
         return self._graph
 
     def plan(
@@ -153,7 +155,9 @@ class DataCoolieDriver:
                 record = self.store.load(one.dataflow_id)
                 if record is not None:
                     watermarks[one.dataflow_id] = record.watermark
-        return build_plan(self.graph, selection, watermarks=watermarks, now=clock.utc_now(), replay=replay)
+        return build_plan(
+            self.graph, selection, watermarks=watermarks, now=clock.utc_now(), replay=replay
+        )
 
     def run(
         self,
@@ -264,6 +268,7 @@ class DataCoolieDriver:
             dataflows=tuple(outcome.results[one.dataflow.dataflow_id] for one in plan.steps),
             duration_seconds=clock.monotonic() - since,
             interrupted=outcome.interruption is not None,
+            invalid=plan.invalid,
         )
         context.emit(RunFinished(result))
         if outcome.interruption is not None:
@@ -304,7 +309,7 @@ class DataCoolieDriver:
         return storage.resolve(path, self.project_dir)
 
     @contextmanager
-    def _admitted(self, operation: str) -> Iterator[None]:
+    def _admitted(self, operation: str) -> Generator[None]:
         if self._closed:
             raise LifecycleError(
                 f"the driver is closed, '{operation}' came too late",

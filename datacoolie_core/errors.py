@@ -45,7 +45,9 @@ def nearest(name: str, known: Iterable[str], *, cutoff: float = 70) -> str | Non
     from rapidfuzz import fuzz, process, utils
 
     choices = list(known)
-    for scorer, least in ((fuzz.ratio, cutoff), (fuzz.WRatio, max(cutoff, 85))):
+    # WRatio also finds parts of a name: "upsert" in "merge_upsert"
+    scorers = [(fuzz.ratio, cutoff), *([(fuzz.WRatio, 85)] if cutoff <= 85 else [])]
+    for scorer, least in scorers:
         found = process.extractOne(
             name, choices, scorer=scorer, processor=utils.default_process, score_cutoff=least
         )

@@ -102,18 +102,18 @@ def _environment() -> dict[str, Any]:
         if variable in names and value.strip():
             found[names[variable]] = value
         elif variable.startswith(PREFIX) and variable not in names:
-            _refuse_misspelt(variable, names)
+            _refuse_misspelt(variable)
     return found
 
 
-def _refuse_misspelt(variable: str, names: Mapping[str, str]) -> None:
+def _refuse_misspelt(variable: str) -> None:
     # secrets and other tools share the prefix, so only what is very like a setting is refused
-    meant = nearest(variable, names, cutoff=_MISSPELT)
+    meant = nearest(variable.removeprefix(PREFIX), _PARSERS, cutoff=_MISSPELT)
     if meant is not None:
         raise SettingsError(
             f"unknown setting '{variable}'",
             place="the environment",
-            remedy=f"Did you mean '{meant}'?",
+            remedy=f"Did you mean '{PREFIX}{meant.upper()}'?",
         )
 
 

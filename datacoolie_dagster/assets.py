@@ -65,7 +65,7 @@ def _asset(project: Project, loaded: Loaded, name: str) -> dg.AssetsDefinition:
 
 
 def _whole(project: Project, loaded: Loaded, name: str) -> dg.AssetsDefinition:
-    @dg.multi_asset(name=name, specs=[loaded.spec])
+    @dg.multi_asset(name=name, outs=_out(loaded.spec), ins=_ins(loaded.spec))
     def load(
         context: dg.AssetExecutionContext, config: LoadConfig, datacoolie: DataCoolieResource
     ) -> dg.MaterializeResult[Any]:
@@ -78,7 +78,9 @@ def _whole(project: Project, loaded: Loaded, name: str) -> dg.AssetsDefinition:
 def _partitioned(project: Project, loaded: Loaded, name: str) -> dg.AssetsDefinition:
     @dg.multi_asset(
         name=name,
-        specs=[loaded.spec],
+        outs=_out(loaded.spec),
+        ins=_ins(loaded.spec),
+        partitions_def=loaded.spec.partitions_def,
         # chunks come strictly in turn, which several runs could not promise
         backfill_policy=dg.BackfillPolicy.single_run(),
     )
@@ -95,3 +97,26 @@ def _partitioned(project: Project, loaded: Loaded, name: str) -> dg.AssetsDefini
         return load_asset(context, project, loaded, datacoolie, request)
 
     return load
+
+
+def _out(spec: dg.AssetSpec) -> dict[str, dg.AssetOut]:
+    alone: Any = spec
+    return {"result": dg.AssetOut.from_spec(alone.replace_attributes(deps=[]), dg.Nothing)}
+
+
+def _ins(spec: dg.AssetSpec) -> dict[str, dg.AssetIn]:
+    """Return the dependencies under names of our own.
+
+    Dagster would make names of the keys: invalid ones from letters outside ASCII, and one and the
+    same from ``a/b_c`` and ``a_b/c``, so that a dependency is lost without a word.
+    """
+    found: dict[str, dg.AssetIn] = {}
+    for dep in spec.deps:
+        path = dep.asset_key.path
+        name = safe_name("__".join(path), dep.asset_key.to_string())
+        if name in found:
+            name = f"{name}_{short_hash(dep.asset_key.to_string())}"
+        found[name] = dg.AssetIn(
+            key=dep.asset_key, dagster_type=dg.Nothing, partition_mapping=dep.partition_mapping
+        )
+    return found

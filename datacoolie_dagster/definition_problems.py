@@ -8,7 +8,6 @@ import dagster as dg
 
 from datacoolie_core.errors import Problem, SettingsError
 from datacoolie_dagster.automation import cron_of
-from datacoolie_dagster.names import key_problem
 from datacoolie_dagster.partitions import replay_windows
 
 if TYPE_CHECKING:
@@ -25,9 +24,6 @@ def problems_of(dataflows: Iterable[Dataflow]) -> list[Problem]:
 
 
 def _problems(dataflow: Dataflow) -> Iterator[Problem]:
-    impossible = key_problem(dataflow)
-    if impossible is not None:
-        yield impossible
     yield from _owner_problems(dataflow)
     yield from _cron_problems(dataflow)
     try:
@@ -53,8 +49,6 @@ def _owner_problems(dataflow: Dataflow) -> Iterator[Problem]:
 def _cron_problems(dataflow: Dataflow) -> Iterator[Problem]:
     cron = cron_of(dataflow)
     if cron is None:
-        if dataflow.options.automation == "on_cron":
-            yield _problem(dataflow, "automation", "on_cron needs a cron. Set cron beside it")
         return
     try:
         dg.ScheduleDefinition(

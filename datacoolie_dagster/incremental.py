@@ -57,7 +57,7 @@ def load_stage(
     ):
         chosen = _without_done(context, project, _chosen(driver, everything, patterns))
         recorder.driver = driver
-        result = driver.run(dataflows=chosen, full_refresh=full_refresh, run_id=context.run_id)
+        result = driver.run(dataflows=chosen, full_refresh=full_refresh, run_id=context.run.run_id)
     _raise_failed(result)
     if recorder.problems:
         raise recorder.problems[0]

@@ -7,8 +7,6 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
-from datacoolie_core.errors import Problem
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -57,22 +55,6 @@ def key_parts(dataflow: Dataflow) -> tuple[str, ...]:
     if not dataflow.name:
         return (dataflow.dataflow_id,)
     return (dataflow.stage, dataflow.name) if dataflow.stage else (dataflow.name,)
-
-
-def key_problem(dataflow: Dataflow) -> Problem | None:
-    """Return what makes an asset key impossible: a slash or a control character."""
-    fields = ("stage", "name") if dataflow.name else ("dataflow_id",)
-    for field in fields:
-        part = getattr(dataflow, field) or ""
-        bad = [c for c in part if c == "/" or unicodedata.category(c) == "Cc"]
-        if bad:
-            return Problem(
-                f"{field} {part!r} has the character {bad[0]!r}, which an asset key can't have. "
-                "Rename it; set dataflow_id to the id that it has now, so that its state stays",
-                dataflow=dataflow.dataflow_id,
-                field=field,
-            )
-    return None
 
 
 def source_key_parts(parts: Sequence[str]) -> tuple[str, ...]:

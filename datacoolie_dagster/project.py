@@ -122,7 +122,7 @@ def resumed_runs(context: dg.AssetExecutionContext | dg.OpExecutionContext) -> l
     That is its own run when the step is repeated, and each run that was resumed from its failure,
     by a person or by run retries.
     """
-    found = [context.run_id] if context.retry_number > 0 else []
+    found = [context.run.run_id] if context.retry_number > 0 else []
     run: dg.DagsterRun | None = context.run
     while run is not None and run.parent_run_id and _resumes(run):
         found.append(run.parent_run_id)

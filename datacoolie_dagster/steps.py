@@ -74,7 +74,9 @@ def load_asset(
     """
     step = _Step(context, project, loaded, resource, request)
     with told_whole():
-        if context.has_partition_key or context.has_partition_key_range:
+        # a run's partition is that of every step in it, also of an asset without partitions
+        keyed = context.has_partition_key or context.has_partition_key_range
+        if keyed and loaded.spec.partitions_def is not None:
             return step.replay(list(context.partition_keys))
         return step.load()
 
@@ -140,7 +142,7 @@ class _Step:
             [dataflow],
             {dataflow.dataflow_id: left},
             save_watermark=self.request.save_watermark,
-            run_id=self.context.run_id,
+            run_id=self.context.run.run_id,
         )
         result = done.dataflows[0]
         metadata.update(recorder.recorded)
@@ -155,7 +157,7 @@ class _Step:
         done = driver.run(
             dataflows=[dataflow],
             full_refresh=self.request.full_refresh,
-            run_id=self.context.run_id,
+            run_id=self.context.run.run_id,
         )
         result = done.dataflows[0]
         if own is None and self.loaded.spec.partitions_def is not None and _is_bad(result):

@@ -50,7 +50,7 @@ def take(page: Page, url: str) -> None:
     """Take all pictures."""
     groups = ",".join(f"global@global:{stage}" for stage in ("bronze", "silver", "gold"))
     page.goto(f"{url}/asset-groups?expanded={urllib.parse.quote(groups)}")
-    page.locator("a[href*='/assets/gold/daily_delays']").first.wait_for()
+    page.get_by_text("daily_delays", exact=True).last.wait_for()
     shoot(page, "lineage")
     page.goto(f"{url}/assets/bronze/flights?view=overview")
     page.get_by_text("datacoolie/watermark_value").first.wait_for()

@@ -33,9 +33,9 @@ def check(
     """
     root, settings = settings_for(project_dir)
     scope = open_metadata(metadata, root, settings, lenient=lenient, on_invalid=on_invalid)
-    with open_driver(scope, root, settings, sql_paths=sql_path) as driver:
+    with open_driver(scope, root, settings, sql_paths=sql_path, on_invalid=on_invalid) as driver:
         graph = driver.graph
-    warnings = [*(str(one) for one in scope.warnings), *graph.warnings]
+    warnings = [*(str(one) for one in scope.warnings), *(str(one) for one in graph.warnings)]
     if as_json:
         document = {
             "version": 1,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +13,8 @@ from datacoolie_core.metadata.loader import load_metadata
 from datacoolie_core.settings import Settings, find_project_dir, load_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from datacoolie_core.metadata.models import Metadata
     from datacoolie_core.run.config import DataCoolieRunConfig
     from datacoolie_core.run.events import Listener
@@ -95,6 +96,7 @@ def open_driver(
     log_path: str | None = None,
     config: DataCoolieRunConfig | None = None,
     listeners: Sequence[Listener] = (),
+    on_invalid: str = "fail",
 ) -> DataCoolieDriver:
     """Return a driver as the options and the settings say."""
     return DataCoolieDriver(
@@ -105,4 +107,5 @@ def open_driver(
         sql_paths=sql_paths or settings.sql_path,
         log_path=log_path or settings.log_path,
         listeners=listeners,
+        on_invalid="quarantine" if on_invalid == "quarantine" else "fail",
     )

@@ -51,7 +51,7 @@ def plan(
     scope = open_metadata(metadata, root, settings, lenient=lenient, on_invalid=on_invalid)
     config = DataCoolieRunConfig(job_num=job_num, job_index=job_index)
     with open_driver(
-        scope, root, settings, state=state, sql_paths=sql_path, config=config
+        scope, root, settings, state=state, sql_paths=sql_path, config=config, on_invalid=on_invalid
     ) as driver:
         found = driver.plan(
             stages=stage, include=select or (), exclude=exclude or (), full_refresh=full_refresh

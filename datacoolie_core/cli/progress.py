@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import sys
 import threading
+from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress as Bar,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
 
 from datacoolie_core.run.events import (
@@ -21,6 +27,7 @@ from datacoolie_core.run.events import (
 )
 
 if TYPE_CHECKING:
+    from datacoolie_core.plan.windows import Scalar
     from datacoolie_core.run.events import Event
     from datacoolie_core.run.results import DataflowResult, ExecutionResult
 
@@ -97,14 +104,22 @@ def _summary(result: DataflowResult) -> str:
     return f"{label}: {result.status}, {result.reason}"
 
 
+def _short(value: Scalar) -> str:
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}{'' if value.tzinfo is None else 'Z'}"
+    return str(value)
+
+
 def show_result(result: ExecutionResult) -> None:
     """Print the run's table, then each failure whole."""
     console = Console(soft_wrap=True, highlight=False)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for title in ("dataflow", "status", "rows", "table", "watermark", "seconds"):
-        table.add_column(title, justify="right" if title in ("rows", "table", "seconds") else "left")
+        table.add_column(
+            title, justify="right" if title in ("rows", "table", "seconds") else "left"
+        )
     for one in result.dataflows:
-        watermark = ", ".join(str(value) for value in one.watermark.values())
+        watermark = ", ".join(_short(value) for value in one.watermark.values())
         table.add_row(
             one.dataflow.label,
             f"[{STYLES.get(one.status, '')}]{one.status}[/]",
@@ -113,7 +128,12 @@ def show_result(result: ExecutionResult) -> None:
             watermark,
             f"{one.duration_seconds or 0:.1f}",
         )
+    for broken in result.invalid:
+        table.add_row(broken.label, "[red]failed[/]", "0", "", "", "0.0")
     console.print(table)
+    for broken in result.invalid:
+        for problem in broken.problems:
+            console.print(str(problem), markup=False, style="red")
     for one in result.dataflows:
         if one.error is not None:
             console.print(one.error.message, markup=False, style="red")

@@ -38,9 +38,7 @@ def run(
     log_path: Annotated[
         str | None, typer.Option(help="Folder of the run records (JSON lines).")
     ] = None,
-    max_workers: Annotated[
-        int | None, typer.Option(help="Dataflows at once  [default: 8]")
-    ] = None,
+    max_workers: Annotated[int | None, typer.Option(help="Dataflows at once  [default: 8]")] = None,
     retry_count: Annotated[
         int | None, typer.Option(help="Attempts after the first  [default: 0]")
     ] = None,
@@ -96,6 +94,7 @@ def run(
             log_path=log_path,
             config=config,
             listeners=[progress],
+            on_invalid=on_invalid,
         ) as driver,
     ):
         try:

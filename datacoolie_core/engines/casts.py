@@ -104,7 +104,7 @@ def _conversion(
     if kind in ("date", "time", "timestamp", "timestamp_ntz"):
         return _moment_conversion(cast, own)
     if kind == "bool":
-        return None if own.is_numeric() and not own.is_integer() else _bool_conversion(cast, own)
+        return _bool_conversion(cast, own)
     if wanted.is_numeric():
         return _number_conversion(cast, own, wanted)
     if own.is_nested() or is_one_of(own, pl.Object, pl.Unknown):

@@ -16,9 +16,16 @@ class Model(BaseModel):
     ``extensions`` is free for the user, in every mapping of the format.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        hide_input_in_errors=True,
+        use_attribute_docstrings=True,
+    )
 
     extensions: Anything = Field(default_factory=dict)
+    """Free for you; nothing reads it."""
 
     @model_validator(mode="before")
     @classmethod
@@ -31,7 +38,13 @@ class Model(BaseModel):
 class OpenModel(Model):
     """A frozen mapping that keeps keys it does not know, for ``configure``."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", strict=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="allow",
+        strict=True,
+        hide_input_in_errors=True,
+        use_attribute_docstrings=True,
+    )
 
 
 @cache

@@ -85,10 +85,15 @@ class SchemaHintGroup(Model):
     """Schema hints that all dataflows share which read one table."""
 
     connection_name: str | None = None
+    """The connection whose table it is."""
     connection_id: str | None = None
+    """The same by id."""
     table_name: TrimmedName
+    """The table; case does not matter."""
     schema_name: Annotated[str | None, BlankIsNone] = None
+    """Its schema; case does not matter."""
     hints: Annotated[tuple[SchemaHint, ...], Listed] = ()
+    """The hints."""
 
 
 def _find_connection(value: Any, info: ValidationInfo) -> Any:
@@ -114,20 +119,30 @@ class SourceConfigure(LookBack):
     """``configure`` of a source."""
 
     read_options: Anything = Field(default_factory=dict)
+    """How files are read; wins over the connection's."""
     datacoolie: Annotated[SourceOptions, AsObject] = Field(default_factory=SourceOptions)
+    """Our own keys."""
 
 
 class Source(Model):
     """What a dataflow reads."""
 
     connection: ResolvedConnection
+    """Where it is: the name of a connection, or one written here."""
     schema_name: Annotated[str | None, BlankIsNone] = None
+    """Folder or schema of the table."""
     table: Annotated[str | None, BlankIsNone] = None
+    """The table, file or folder; none reads the base path itself."""
     query: Annotated[str | None, BlankIsNone] = None
+    """SQL text, or the path of a SQL file."""
     python_function: Annotated[str | None, BlankIsNone] = None
+    """The dotted path of a function that returns the rows."""
     watermark_columns: Names = ()
+    """Columns whose highest values are remembered."""
     filter_expression: Annotated[str | None, BlankIsNone] = None
+    """SQL condition on the rows that are read."""
     configure: Annotated[SourceConfigure, AsObject] = Field(default_factory=SourceConfigure)
+    """Options of this source."""
 
     def look_back(self) -> Backward | None:
         """Return the look-back that applies: the source's own wholly replaces the connection's."""
@@ -138,31 +153,45 @@ class PartitionColumn(Model):
     """A partition column of a destination, computed if it has an expression."""
 
     column: TrimmedName
+    """The column."""
     expression: Annotated[str | None, BlankIsNone] = None
+    """SQL that computes it."""
 
 
 class DestinationConfigure(OpenModel):
     """``configure`` of a destination."""
 
     write_options: Anything = Field(default_factory=dict)
+    """How the table is written; wins over the connection's."""
     merge_options: Anything = Field(default_factory=dict)
+    """How it is merged; wins over the connection's."""
     scd2_effective_column: Annotated[str | None, BlankIsNone] = None
+    """SQL for the instant from which a version is valid."""
     replace_by_watermark: bool = False
+    """Whether merge_overwrite replaces the window that was read, not only the keys."""
     datacoolie: Annotated[DestinationOptions, AsObject] = Field(default_factory=DestinationOptions)
+    """Our own keys."""
 
 
 class Destination(Model):
     """What a dataflow writes, and how."""
 
     connection: ResolvedConnection
+    """Where it is: the name of a connection, or one written here."""
     table: TrimmedName
+    """The table."""
     schema_name: Annotated[str | None, BlankIsNone] = None
+    """Folder or schema of the table."""
     load_type: Annotated[LoadType, Lowered] = "append"
+    """How rows are written; full_load is overwrite."""
     merge_keys: Names = ()
+    """Columns that tell rows apart."""
     partition_columns: Annotated[tuple[PartitionColumn, ...], BeforeValidator(to_columns)] = ()
+    """Columns that the table is partitioned by."""
     configure: Annotated[DestinationConfigure, AsObject] = Field(
         default_factory=DestinationConfigure
     )
+    """Options of this destination."""
 
     @model_validator(mode="before")
     @classmethod
@@ -181,24 +210,38 @@ class DataflowConfigure(OpenModel):
     """``configure`` of a dataflow."""
 
     datacoolie: Annotated[DataflowOptions, AsObject] = Field(default_factory=DataflowOptions)
+    """Our own keys."""
 
 
 class Dataflow(Model):
     """One load: a source, transforms, a destination."""
 
     name: Annotated[str | None, BlankIsNone] = None
+    """Its name; a dataflow needs one, or an id."""
     dataflow_id: str = ""
+    """Its identity: state is kept under it. Derived from the name if not given."""
     workspace_id: str | None = None
+    """The tenant, for providers that serve several."""
     description: str | None = None
+    """For people."""
     stage: Annotated[str | None, BlankIsNone] = None
+    """A name to select by, such as bronze; stages have no order."""
     group_number: int | None = None
+    """Dataflows of a group run in the order of execution_order; 0 is a group."""
     execution_order: int | None = None
+    """Its place in the group; 0 if not given."""
     processing_mode: Annotated[Literal["batch", "microbatch", "streaming"], Lowered] = "batch"
+    """Only batch can be run."""
     is_active: bool = True
+    """False skips it."""
     source: Annotated[Source, AsObject]
+    """What is read."""
     destination: Annotated[Destination, AsObject]
+    """What is written, and how."""
     transform: Annotated[Transform, AsObject] = Field(default_factory=Transform)
+    """What happens in between."""
     configure: Annotated[DataflowConfigure, AsObject] = Field(default_factory=DataflowConfigure)
+    """Options of this dataflow."""
 
     @model_validator(mode="before")
     @classmethod
@@ -229,9 +272,13 @@ class InvalidDataflow(Model):
     """
 
     label: str
+    """How people name it, or the file."""
     dataflow_id: str
+    """Its id, derived where it has none."""
     stage: str | None = None
+    """Its stage, if it says one."""
     problems: tuple[Problem, ...] = ()
+    """What is wrong."""
 
 
 class Metadata(Model):
@@ -241,6 +288,10 @@ class Metadata(Model):
     """
 
     connections: tuple[Connection, ...] = ()
+    """All valid connections."""
     dataflows: tuple[Dataflow, ...] = ()
+    """All valid dataflows."""
     invalid: tuple[InvalidDataflow, ...] = ()
+    """What was kept apart."""
     warnings: tuple[Problem, ...] = ()
+    """What does not stop a run."""

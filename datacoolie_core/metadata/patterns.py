@@ -17,7 +17,7 @@ def pattern_problem(pattern: str) -> str | None:
     r"""Return what is wrong with a pattern, None if it is in the subset.
 
     >>> pattern_problem("[^0-9]+"), pattern_problem(r"\d+")
-    (None, "\\d is not supported; write a class such as [0-9]")
+    (None, '\\d is not supported; write a class such as [0-9]')
     """
     with suppress(IndexError):  # a broken pattern: the compiler says it better
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
@@ -188,6 +189,7 @@ def _same_place(prefix: str, home: str) -> bool:
     return home.rpartition(".")[0] == prefix
 
 
+@lru_cache(maxsize=1024)
 def suggest_key(key: str, owner: type[BaseModel] | None) -> str | None:
     """Return the key of a model that an unknown one is probably meant to be."""
     if owner is None:

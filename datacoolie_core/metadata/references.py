@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticCustomError
@@ -10,7 +11,7 @@ from datacoolie_core.errors import nearest
 from datacoolie_core.metadata.problems import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from datacoolie_core.metadata.models import Connection, Dataflow
     from datacoolie_core.metadata.sections import Loaded
@@ -102,19 +103,24 @@ def _check_waits(loaded: Sequence[Loaded[Dataflow]]) -> None:
         for key in {item.entry.name, item.entry.label, item.entry.identity}:
             known.setdefault(key, set()).add(item.entry.identity)
     names = {name for item in loaded for name in (item.entry.name, item.entry.label)}
+
+    @cache
+    def suggest(name: str) -> str | None:
+        return nearest(name, names)
+
     for item in loaded:
         if item.model is not None:
-            item.findings.extend(_unknown_waits(item.model, known, names))
+            item.findings.extend(_unknown_waits(item.model, known, suggest))
 
 
 def _unknown_waits(
-    flow: Dataflow, known: dict[str, set[str]], names: set[str]
+    flow: Dataflow, known: dict[str, set[str]], suggest: Callable[[str], str | None]
 ) -> Iterable[Finding]:
     for index, name in enumerate(flow.options.depends_on):
         field = f"configure.datacoolie.depends_on[{index}]"
         meant = known.get(name)
         if meant is None:
-            yield Finding(field, f"no dataflow '{name}'", nearest(name, names))
+            yield Finding(field, f"no dataflow '{name}'", suggest(name))
         elif len(meant) > 1 and name != flow.dataflow_id:
             yield Finding(
                 field, f"'{name}' names {len(meant)} dataflows; write stage/name or the id"

@@ -28,7 +28,11 @@ def declared_edges(metadata: Metadata) -> tuple[list[Edge], list[Fault]]:
     for flow in metadata.dataflows:
         for name in names_of(flow):
             known.setdefault(name, []).append(flow)
-    broken = {name for one in metadata.invalid for name in (one.label, one.dataflow_id)}
+    broken = {
+        name
+        for one in metadata.invalid
+        for name in (one.label, one.label.rpartition("/")[2], one.dataflow_id)
+    }
     edges: list[Edge] = []
     faults: list[Fault] = []
     for flow in metadata.dataflows:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from datacoolie_core.plan.advice import advice_for
-from datacoolie_core.plan.columns import destination_column
 from datacoolie_core.plan.describe import describe_step, plan_document, reason_of
 from datacoolie_core.plan.edges import Buckets, Edge
 from datacoolie_core.plan.lookback import effective_lower
@@ -29,7 +28,6 @@ __all__ = [
     "Step",
     "build_plan",
     "describe_step",
-    "destination_column",
     "plan_document",
     "replay_refusal",
 ]

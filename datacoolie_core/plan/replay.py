@@ -56,8 +56,6 @@ def replay_refusal(dataflow: Dataflow, graph: Graph, column: str | None = None) 
 
 
 def _shared_destination(dataflow: Dataflow, graph: Graph) -> str | None:
-    if dataflow.destination.configure.datacoolie.replay_filter:
-        return None
     identity = destination_identity(dataflow.destination)
     writers = () if identity is None else graph.writers_of(identity)
     others = [graph.by_id[one] for one in writers if one != dataflow.dataflow_id]
@@ -66,6 +64,6 @@ def _shared_destination(dataflow: Dataflow, graph: Graph) -> str | None:
         return None
     return (
         f"{', '.join(active)} writes the same destination, so replacing a window would take "
-        "those rows too. Set configure.datacoolie.replay_filter of the destination to a "
-        "condition that only rows of this dataflow meet"
+        "those rows too. Give this dataflow a destination of its own, or use load_type "
+        "merge_upsert"
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import re
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
@@ -15,7 +16,7 @@ from datacoolie_core.readers.local_files import LocalFile, LocalFiles, opened
 from datacoolie_core.readers.options import count, count_or_all, flag, read_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from datacoolie_core.readers.batch import ReadRequest
     from datacoolie_core.readers.source import Source
@@ -30,6 +31,7 @@ OPTIONS: dict[str, Any] = {
     "batch_size": count,
     "multi_line": flag,
 }
+_UNPARSED = re.compile(r"cannot parse '(?P<value>.*?)' \(string\) as (?P<type>\w+)")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -92,31 +94,51 @@ def _schema(
 
 def _diagnosis(files: Sequence[LocalFile]) -> Callable[[Exception], ReadError | None]:
     def diagnose(error: Exception) -> ReadError | None:
-        if not isinstance(error, pl.exceptions.ComputeError):
+        if not isinstance(error, pl.exceptions.PolarsError):
             return None
+        unparsed = _UNPARSED.search(str(error))
         for file in files:
-            found = _first_bad_line(file)
+            found = _bad_value(file, unparsed) if unparsed else _bad_line(file)
             if found is not None:
-                return ReadError(
-                    f"line {found} is no JSON document",
-                    place=file.info.uri,
-                    remedy="Correct or remove the line.",
-                    code="bad_json",
-                )
+                return found
         return None
 
     return diagnose
 
 
-def _first_bad_line(file: LocalFile) -> int | None:
+def _bad_line(file: LocalFile) -> ReadError | None:
+    for line, document in _documents(file):
+        if not isinstance(document, dict):
+            return ReadError(
+                f"line {line} is no JSON document",
+                place=file.info.uri,
+                remedy="Correct or remove the line.",
+                code="bad_json",
+            )
+    return None
+
+
+def _bad_value(file: LocalFile, unparsed: re.Match[str]) -> ReadError | None:
+    for line, document in _documents(file):
+        fields = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
+        for name, value in fields.items():
+            if value == unparsed["value"]:
+                return ReadError(
+                    f"{value!r} in line {line} is no {unparsed['type']}, the type inferred from the"
+                    " lines before it",
+                    place=f"{file.info.uri}, column '{name}'",
+                    remedy="Leave infer_schema_length out, so that all lines are looked at.",
+                    code="bad_value",
+                )
+    return None
+
+
+def _documents(file: LocalFile) -> Iterator[tuple[int, object]]:
+    """Return line number and document of each line; None stands for one that is no JSON."""
     with opened(file.path) as raw:
         for line, content in enumerate(raw, 1):
-            if not content.strip():
-                continue
-            try:
-                document = json.loads(content)
-            except ValueError:
-                return line
-            if not isinstance(document, dict):
-                return line
-    return None
+            if content.strip():
+                try:
+                    yield line, json.loads(content)
+                except ValueError:
+                    yield line, None

@@ -73,7 +73,7 @@ class Observer:
             return frame, frame.filter(empty)
         names = ", ".join(one.column.column for one in self._watched)
         raise ReadError(
-            f"at least {count} rows have no value (null or NaN) in {names}",
+            f"rows have no value (null or NaN) in {names}: {count} or more",
             place="source.watermark_columns",
             remedy="Correct the source, or set configure.datacoolie.null_watermark of the source"
             " to include or exclude.",

@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 import struct
 from base64 import urlsafe_b64encode
-
 from decimal import Decimal
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any

@@ -156,19 +156,28 @@ def _inferred(column: str, frame: pl.LazyFrame) -> LogicalType | None:
 
 def _as_it_is(name: str, column: str, own: pl.DataType, zone: str | None) -> WatermarkColumn:
     value = pl.col(column)
+    if isinstance(own, pl.Datetime):
+        return _moment(name, column, own, zone)
     if own.is_float():
         return WatermarkColumn(name, column, value.fill_nan(None), own, "number", zone, plain=False)
-    if own.is_integer() or own.is_decimal():
-        return WatermarkColumn(name, column, value, own, "number", zone, plain=True)
-    if own == pl.Date:
-        return WatermarkColumn(name, column, value, own, "date", zone, plain=True)
     if own == pl.Null:
         nothing = pl.lit(None)
         return WatermarkColumn(name, column, nothing, own, "empty", zone, plain=False)
-    if isinstance(own, pl.Datetime):
-        return _moment(name, column, own, zone)
-    raise ReadError(
-        f"values of type {own} can't be a watermark",
+    family: Family | None = None
+    if own.is_integer() or own.is_decimal():
+        family = "number"
+    elif own == pl.Date:
+        family = "date"
+    elif own == pl.String:
+        family = "text"
+    if family is None:
+        raise _no_watermark(column, str(own))
+    return WatermarkColumn(name, column, value, own, family, zone, plain=True)
+
+
+def _no_watermark(column: str, dtype: str) -> ReadError:
+    return ReadError(
+        f"values of type {dtype} can't be a watermark",
         place=f"watermark column '{column}'",
         remedy="Use a number, a date, a timestamp or a text column.",
         code="bad_watermark",
@@ -210,12 +219,7 @@ def _converted(
         "string": "text",
     }
     if target.kind in ("bool", "binary", "time"):
-        raise ReadError(
-            f"values of type {target.kind} can't be a watermark",
-            place=f"watermark column '{column}'",
-            remedy="Use a number, a date, a timestamp or a text column.",
-            code="bad_watermark",
-        )
+        raise _no_watermark(column, target.kind)
     dtype = engine_type(target)
     if dtype.is_float():
         value = value.fill_nan(None)

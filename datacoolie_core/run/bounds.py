@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from datacoolie_core.errors import WatermarkError
-from datacoolie_core.plan.lookback import effective_lower
 from datacoolie_core.plan.columns import destination_column
+from datacoolie_core.plan.lookback import effective_lower
 from datacoolie_core.readers.batch import ReadRequest
 from datacoolie_core.state.record import Boundary, StateRecord
 from datacoolie_core.writers.request import Overlap

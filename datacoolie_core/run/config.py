@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from datacoolie_core.errors import SettingsError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from datacoolie_core.metadata.options import UpstreamFailure
 
 
@@ -40,7 +41,7 @@ class DataCoolieRunConfig:
     retry_count: int = 0
     retry_delay: float = 5.0
     on_upstream_failure: UpstreamFailure = "continue"
-    run_attributes: Mapping[str, Any] = field(default_factory=dict)
+    run_attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     retries: bool = True
 
     def __post_init__(self) -> None:

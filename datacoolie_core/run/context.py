@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from datacoolie_core import clock
@@ -12,6 +10,9 @@ from datacoolie_core.run.config import DataCoolieRunConfig
 from datacoolie_core.run.events import Message, PhaseName, PhaseReached
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
     from datacoolie_core.metadata.models import Dataflow
     from datacoolie_core.plan.windows import Window
     from datacoolie_core.run.events import Listener
@@ -44,7 +45,7 @@ class RunContext:
     sleep: Callable[[float], None]
     config: DataCoolieRunConfig = field(default_factory=DataCoolieRunConfig)
     sql_paths: Sequence[str] = ()
-    resolvers: Mapping[str, Any] = field(default_factory=dict)
+    resolvers: Mapping[str, Any] = field(default_factory=dict[str, Any])
     full_refresh: bool = False
     now: Callable[[], datetime] = clock.utc_now
 

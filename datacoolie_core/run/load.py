@@ -128,9 +128,7 @@ def _baseline(job: Job, context: RunContext) -> Baseline:
         context.warn(prepared.original, text)
     if baseline.recovered:
         mark = ", ".join(f"{k} {v}" for k, v in baseline.state.watermark.items()) or "none"
-        context.info(
-            prepared.original, f"state recovered from the destination: watermark {mark}"
-        )
+        context.info(prepared.original, f"state recovered from the destination: watermark {mark}")
     return baseline
 
 
@@ -288,7 +286,7 @@ def _write(attempt: _Attempt, frame: Any) -> WriteResult:
         overlap=_overlap(attempt),
         order_columns=_order_columns(dataflow),
     )
-    with context.locks.destination(prepared.identity):
+    with context.locks.destination(prepared.uri):
         return delta.write(
             request,
             frame,
@@ -309,7 +307,6 @@ def _overlap(attempt: _Attempt) -> Overlap | None:
 
 def _order_columns(dataflow: Any) -> tuple[str, ...]:
     """Columns that say which of two rows of a key is newer, by their destination names."""
-
     named = dataflow.transform.latest_data_columns or dataflow.source.watermark_columns
     found = (destination_column(dataflow, column) for column in named)
     return tuple(column for column in found if column is not None)
@@ -322,9 +319,7 @@ def _conclude(attempt: _Attempt, written: WriteResult, applied: tuple[str, ...])
     if written.committed:
         if attempt.state is None:
             raise WriteError("a commit without a decision", dataflow=dataflow.dataflow_id)
-        state = attempt.state.evolve(
-            table_id=written.table_id, table_version=written.table_version
-        )
+        state = attempt.state.evolve(table_id=written.table_id, table_version=written.table_version)
         context.phase(dataflow, "saving", job.window)
         context.store.save(state)
         context.phase(dataflow, "saved", job.window)
@@ -388,5 +383,3 @@ def _warnings(attempt: _Attempt, written: WriteResult) -> tuple[Notice, ...]:
             )
         )
     return tuple(Notice(code, text) for code, text in found)
-
-

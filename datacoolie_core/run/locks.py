@@ -20,7 +20,7 @@ from datacoolie_core import clock
 from datacoolie_core.errors import BusyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 LOCK_FOLDER = ".datacoolie/locks"
 
@@ -39,7 +39,7 @@ class Locks:
         self._destinations: dict[str, threading.Lock] = {}
 
     @contextmanager
-    def dataflow(self, dataflow_id: str) -> Iterator[None]:
+    def dataflow(self, dataflow_id: str) -> Generator[None]:
         """Hold the dataflow; a killed process lets go of it at once.
 
         Raises:
@@ -68,7 +68,7 @@ class Locks:
             lock.release()
 
     @contextmanager
-    def destination(self, identity: str) -> Iterator[None]:
+    def destination(self, identity: str) -> Generator[None]:
         """Hold a destination against the other threads of this process; waits for it."""
         with self._guard:
             lock = self._destinations.setdefault(identity, threading.Lock())

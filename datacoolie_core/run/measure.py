@@ -2,25 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from datacoolie_core.errors import DataCoolieError
 from datacoolie_core.run.bounds import followed_column
 from datacoolie_core.run.prepare import prepare
 from datacoolie_core.writers import delta
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from datacoolie_core.metadata.models import Dataflow
     from datacoolie_core.plan.windows import Window
     from datacoolie_core.run.context import RunContext
+    from datacoolie_core.run.prepare import Prepared
+    from datacoolie_core.writers.request import WriteResult
 
 
-def count_windows(
-    dataflow: Dataflow, windows: Sequence[Window], context: RunContext
-) -> list[int]:
+def count_windows(dataflow: Dataflow, windows: Sequence[Window], context: RunContext) -> list[int]:
     """Return how many rows of the destination lie in each window."""
     if not windows:
         return []
     prepared = prepare(dataflow, context)
     column = followed_column(dataflow, windows[0].column)
     return delta.count_windows(prepared.uri, column, windows, prepared.storage_options)
+
+
+def table_figures(
+    prepared: Prepared, written: WriteResult | None
+) -> tuple[int | None, Mapping[str, str]]:
+    """Return rows and columns of the destination after a load, also after a skipped one.
+
+    Args:
+        prepared: The dataflow.
+        written: What the writer did, None if it was not asked.
+    """
+    rows = written.table_rows if written else None
+    schema = written.schema if written else {}
+    try:
+        if rows is None:
+            rows = delta.table_row_count(prepared.uri, prepared.storage_options)
+        if not schema:
+            schema = delta.read_schema(prepared.uri, prepared.storage_options) or {}
+    except DataCoolieError:
+        return rows, schema  # the load is over; what can't be counted must not fail it
+    return rows, schema

@@ -11,6 +11,7 @@ from datacoolie_core import clock
 from datacoolie_core.errors import BusyError, DataCoolieError, LoadError, PreparationError
 from datacoolie_core.run.events import ChunkFinished, DataflowStarted, RetryScheduled
 from datacoolie_core.run.load import Job, Loaded, load
+from datacoolie_core.run.measure import table_figures
 from datacoolie_core.run.prepare import Prepared, prepare
 from datacoolie_core.run.results import Attempt, DataflowResult, Failure
 from datacoolie_core.run.retry import RetryHandler
@@ -18,6 +19,7 @@ from datacoolie_core.run.retry import RetryHandler
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from datacoolie_core.errors import Phase
     from datacoolie_core.metadata.models import Dataflow
     from datacoolie_core.plan.windows import Window
     from datacoolie_core.run.context import RunContext
@@ -87,7 +89,7 @@ def _guarded(dataflow: Dataflow, context: RunContext, work: Work) -> DataflowRes
         result = DataflowResult(dataflow, "skipped", reason=f"already running: {error.message}")
     except PreparationError as error:
         result = DataflowResult(dataflow, "failed", error=failure_of(error, dataflow))
-    except Exception as error:  # noqa: BLE001 - one broken dataflow must not end the others
+    except Exception as error:
         logging.getLogger(__name__).exception("dataflow %s", dataflow.label)
         text = (
             f"dataflow '{dataflow.label}': unexpected {type(error).__name__}: {error}. "
@@ -95,9 +97,7 @@ def _guarded(dataflow: Dataflow, context: RunContext, work: Work) -> DataflowRes
         )
         failure = Failure("prepare", "internal_error", text)
         result = DataflowResult(dataflow, "failed", error=failure)
-    return _evolve(
-        result, started_at=started, duration_seconds=round(clock.monotonic() - since, 3)
-    )
+    return _evolve(result, started_at=started, duration_seconds=round(clock.monotonic() - since, 3))
 
 
 def _attempts(job: Job, context: RunContext) -> DataflowResult:
@@ -148,7 +148,7 @@ def _can_retry(error: DataCoolieError) -> bool:
 
 
 def _succeeded(job: Job, loaded: Loaded) -> DataflowResult:
-    written = loaded.write
+    rows, schema = table_figures(job.prepared, loaded.write)
     return DataflowResult(
         job.prepared.original,
         "skipped" if loaded.skipped else "succeeded",
@@ -156,8 +156,8 @@ def _succeeded(job: Job, loaded: Loaded) -> DataflowResult:
         run_kind=loaded.run_kind,
         state=loaded.state if loaded.state.sequence else None,
         rows=loaded.rows,
-        table_rows=written.table_rows if written else None,
-        schema=written.schema if written else {},
+        table_rows=rows,
+        schema=schema,
         source_action=loaded.source_action or {},
         warnings=loaded.warnings,
     )
@@ -197,7 +197,7 @@ def _fold_status(chunks: Sequence[DataflowResult]) -> str:
 
 def failure_of(error: DataCoolieError, dataflow: Dataflow) -> Failure:
     """Return an error as a result carries it, the dataflow named by its label."""
-    phase = getattr(error, "phase", "prepare")
+    phase: Phase = getattr(error, "phase", "prepare")
     if hasattr(error, "dataflow"):
         error.dataflow = dataflow.label  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
     return Failure(

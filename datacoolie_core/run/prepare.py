@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from datacoolie_core import secrets, storage
 from datacoolie_core.errors import DataCoolieError, PreparationError
-from datacoolie_core.metadata.identity import destination_identity, table_path
+from datacoolie_core.metadata.identity import table_path
 from datacoolie_core.plan.query import load_query
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from datacoolie_core.metadata.models import Connection, Dataflow
     from datacoolie_core.run.context import RunContext
 
@@ -27,7 +28,6 @@ class Prepared:
         dataflow: With secrets in place.
         query: The SQL text, from the metadata or its file; None without a query.
         uri: The destination's location, absolute.
-        identity: The destination's identity.
         storage_options: For the destination's object store; never printed.
         max_watermark: Values above it do not move the watermark; None has no limit.
     """
@@ -36,8 +36,7 @@ class Prepared:
     dataflow: Dataflow = field(repr=False)
     query: str | None
     uri: str
-    identity: str
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    storage_options: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     max_watermark: datetime | None = None
 
 
@@ -82,7 +81,6 @@ def prepare(dataflow: Dataflow, context: RunContext) -> Prepared:
         dataflow=dataflow.model_copy(update={"source": source, "destination": destination}),
         query=query,
         uri=uri,
-        identity=destination_identity(dataflow.destination) or uri,
         storage_options=dict(destination.connection.configure.storage_options),
         max_watermark=_parse_limit(dataflow, context.now()),
     )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from datacoolie_core.state.values import encode_watermark
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
     from datacoolie_core.errors import Phase
-    from datacoolie_core.metadata.models import Dataflow
+    from datacoolie_core.metadata.models import Dataflow, InvalidDataflow
     from datacoolie_core.plan.windows import Watermark, Window
     from datacoolie_core.state.record import StateRecord
 
@@ -100,10 +101,10 @@ class DataflowResult:
     duration_seconds: float | None = None
     destination: str | None = None
     state: StateRecord | None = None
-    rows: Mapping[str, int | None] = field(default_factory=dict)
+    rows: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
     table_rows: int | None = None
-    schema: Mapping[str, str] = field(default_factory=dict)
-    source_action: Mapping[str, Any] = field(default_factory=dict)
+    schema: Mapping[str, str] = field(default_factory=dict[str, str])
+    source_action: Mapping[str, Any] = field(default_factory=dict[str, Any])
     warnings: tuple[Notice, ...] = ()
     stale_upstream: tuple[str, ...] = ()
     error: Failure | None = None
@@ -168,21 +169,25 @@ class ExecutionResult:
         dataflows: A result for each selected dataflow, in plan order.
         duration_seconds: Wall time of the whole.
         interrupted: Ended early by Ctrl-C, after what ran was drained.
+        invalid: Dataflows whose metadata is wrong, under ``on_invalid: quarantine``; they count
+            as failed, in phase metadata.
     """
 
     run_id: str
     dataflows: tuple[DataflowResult, ...]
     duration_seconds: float
     interrupted: bool = False
+    invalid: tuple[InvalidDataflow, ...] = ()
 
     def count(self, status: Status) -> int:
         """Return how many dataflows ended with this status."""
-        return sum(result.status == status for result in self.dataflows)
+        ended = sum(result.status == status for result in self.dataflows)
+        return ended + len(self.invalid) if status == "failed" else ended
 
     @property
     def total(self) -> int:
         """Dataflows submitted."""
-        return len(self.dataflows)
+        return len(self.dataflows) + len(self.invalid)
 
     @property
     def succeeded(self) -> int:
@@ -212,11 +217,12 @@ class ExecutionResult:
     @property
     def errors(self) -> dict[str, str]:
         """Dataflow id → message, for each failed dataflow."""
-        return {
+        failed = {
             result.dataflow.dataflow_id: result.error.message
             for result in self.dataflows
             if result.error is not None
         }
+        return failed | {one.dataflow_id: _problems(one) for one in self.invalid}
 
     @property
     def has_failures(self) -> bool:
@@ -248,5 +254,45 @@ class ExecutionResult:
                     for name in ("succeeded", "failed", "skipped", "running", "pending")
                 },
             },
-            "dataflows": [result.to_json() for result in self.dataflows],
+            "dataflows": [
+                *(result.to_json() for result in self.dataflows),
+                *(_invalid_json(one) for one in self.invalid),
+            ],
         }
+
+
+def _problems(invalid: InvalidDataflow) -> str:
+    return "\n".join(str(problem) for problem in invalid.problems)
+
+
+def _invalid_json(invalid: InvalidDataflow) -> dict[str, Any]:
+    """Return the entry of a dataflow whose metadata is wrong: nulls, never missing keys."""
+    first = next(iter(invalid.problems), None)
+    return {
+        "name": invalid.label,
+        "dataflow_id": invalid.dataflow_id,
+        "stage": invalid.stage,
+        "status": "failed",
+        "reason": None,
+        "run_kind": None,
+        "window": None,
+        "attempts": 0,
+        "started_at": None,
+        "duration_seconds": None,
+        "destination": None,
+        "table_version": None,
+        "sequence": None,
+        "watermark": None,
+        **dict.fromkeys(ROW_COUNTS),
+        "table_rows": None,
+        "stale_upstream": [],
+        "warnings": [],
+        "error": {
+            "phase": "metadata",
+            "code": "invalid_metadata",
+            "message": _problems(invalid),
+            "place": first.source if first else None,
+            "remedy": None,
+        },
+        "chunks": [],
+    }

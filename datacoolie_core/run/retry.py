@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 CAP_SECONDS = 60.0
 
@@ -24,7 +27,7 @@ class RetryHandler:
     jitter: float = 0.0
 
     def delays(self, draw: Callable[[], float] = random.random) -> Iterator[float]:
-        """Yield the seconds to wait before attempt 2, 3, …
+        """Yield the seconds to wait before attempt 2, 3 and so on.
 
         >>> list(RetryHandler(7, 5).delays())
         [5, 10, 20, 40, 60.0, 60.0, 60.0]

@@ -5,7 +5,6 @@ The rules are those of docs/reference/state.md, "Reconciliation". Pure: it reads
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,8 @@ from datacoolie_core.state.record import FORMAT, Boundary, StateRecord
 from datacoolie_core.state.values import decode_watermark
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from datacoolie_core.metadata.models import Dataflow
     from datacoolie_core.state.destination import DestinationState, ForeignChange
 

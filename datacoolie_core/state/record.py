@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from datacoolie_core.errors import WatermarkError
 from datacoolie_core.plan.windows import Scalar, Watermark
 from datacoolie_core.state.values import decode, decode_watermark, encode, encode_watermark
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 FORMAT = 1
 BOUNDARY_BYTES = 4096
@@ -31,7 +33,7 @@ class Boundary:
             loaded: their hashes are among ``hashes``. None if there are none.
     """
 
-    hashes: Mapping[str, int] = field(default_factory=dict)
+    hashes: Mapping[str, int] = field(default_factory=dict[str, int])
     schema: str = ""
     compare: bool = False
     upto: Scalar | None = None
@@ -90,7 +92,7 @@ class StateRecord:
 
     dataflow_id: str
     sequence: int = 0
-    watermark: Watermark = field(default_factory=dict)
+    watermark: Watermark = field(default_factory=dict[str, Scalar])
     boundary: Boundary = field(default_factory=Boundary)
     covered_from: Watermark | None = None
     table_id: str | None = None

@@ -52,7 +52,11 @@ class FileStateStore:
             record = StateRecord.from_json(json.loads(storage.read_bytes(path)))
         except WatermarkError as error:
             raise WatermarkError(
-                error.message, dataflow=dataflow_id, place=path, remedy=error.remedy, code=error.code
+                error.message,
+                dataflow=dataflow_id,
+                place=path,
+                remedy=error.remedy,
+                code=error.code,
             ) from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise WatermarkError(

@@ -137,7 +137,7 @@ def _held(uri: str, storage_options: Mapping[str, Any] | None) -> Generator[None
     folder, _, name = uri.rpartition("/")
     lock = f"{folder}/.{name}.lock" if folder else f".{name}.lock"
     if is_remote(uri):
-        with _remote_lock(lock, storage_options):
+        with _remote_lock(uri, lock, storage_options):
             yield
         return
     from filelock import FileLock, Timeout  # costs 65 ms, mostly asyncio
@@ -157,13 +157,13 @@ def _held(uri: str, storage_options: Mapping[str, Any] | None) -> Generator[None
 
 
 @contextmanager
-def _remote_lock(lock: str, storage_options: Mapping[str, Any] | None) -> Generator[None]:
+def _remote_lock(uri: str, lock: str, storage_options: Mapping[str, Any] | None) -> Generator[None]:
     token = json.dumps({"owner": uuid4().hex, "at": utc_now().isoformat()})
     deadline = monotonic() + LOCK_WAIT
     while not put_if_absent(lock, token, storage_options=storage_options):
         _drop_stale(lock, storage_options)
         if monotonic() > deadline:
-            raise _busy(lock.replace("/.", "/").removesuffix(".lock"), lock)
+            raise _busy(uri, lock)
         time.sleep(_POLL)  # noqa: TID251 - waits for another process, which no test can fake
     try:
         yield

@@ -10,6 +10,7 @@ import polars as pl
 from datacoolie_core.errors import WriteError
 from datacoolie_core.writers import types
 from datacoolie_core.writers.not_null import Watch
+from datacoolie_core.writers.types import delta_name
 
 if TYPE_CHECKING:
     from datacoolie_core.writers.not_null import Demands
@@ -160,8 +161,8 @@ def _target(
         both = types.united(kind, target[name])
         if both is None:
             conflicts.append(
-                f"column '{name}' is {types.delta_name(target[name])} in the table"
-                f" and {types.delta_name(kind)} in the batch"
+                f"column '{name}' is {delta_name(target[name])} in the table"
+                f" and {delta_name(kind)} in the batch"
             )
         elif both != target[name]:
             target[name] = added[name] = both
@@ -193,19 +194,24 @@ class _Checked:
     losses: dict[str, str]
 
     def __call__(self, values: pl.Series) -> pl.Series:
-        frame = values.to_frame("v")
-        cast_ = frame.select(_shaped(pl.col("v"), self.source, self.target, strict=False))["v"]
+        """Return the values cast."""
+        cast_ = self._cast(values, self.source, self.target)
         if self.name not in self.losses:
-            back = cast_.to_frame("v").select(
-                _shaped(pl.col("v"), self.target, self.source, strict=False)
-            )["v"]
-            lost = values.filter(values.ne_missing(back))
+            lost = values.filter(values.ne_missing(self._cast(cast_, self.target, self.source)))
             if len(lost):
-                self.losses[self.name] = (
-                    f"{lost.cast(pl.String, strict=False)[0] or lost[0]} is not exact as"
-                    f" {types.delta_name(self.target)}"
-                )
+                self.losses[self.name] = f"{_shown(lost)} is not exact as {delta_name(self.target)}"
         return cast_
+
+    @staticmethod
+    def _cast(values: pl.Series, source: pl.DataType, target: pl.DataType) -> pl.Series:
+        frame = values.to_frame("v")
+        return frame.select(_shaped(pl.col("v"), source, target, strict=False)).to_series()
+
+
+def _shown(values: pl.Series) -> str:
+    # a nanosecond has no Python value, nested values have no text
+    nested = isinstance(values.dtype, pl.List | pl.Array | pl.Struct)
+    return str(values[0] if nested else values.cast(pl.String)[0])
 
 
 def _shaped(

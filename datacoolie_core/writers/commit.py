@@ -217,7 +217,7 @@ def _add_action(file: StagedFile) -> Any:
     return AddAction(
         path=file.path,
         size=file.size,
-        partition_values=file.partition,
+        partition_values=file.partition_values,
         modification_time=file.created,
         data_change=True,
         stats=file.statistics.to_json(),

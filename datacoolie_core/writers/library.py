@@ -34,27 +34,16 @@ def staged_frame(place: Place, files: Sequence[StagedFile], schema: pl.Schema) -
     """Return the rows of staged files, partition columns included."""
     if not files:
         return pl.LazyFrame(schema=schema)
-    groups: dict[tuple[tuple[str, str | None], ...], list[str]] = {}
+    groups: dict[tuple[tuple[str, Any], ...], list[str]] = {}
     for file in files:
         groups.setdefault(tuple(file.partition.items()), []).append(place.path(file.path))
     parts = (
         pl.scan_parquet(
             paths, glob=False, hive_partitioning=False, storage_options=place.options
-        ).with_columns(_typed(name, value, schema[name]) for name, value in key)
+        ).with_columns(pl.lit(value, dtype=schema[name]).alias(name) for name, value in key)
         for key, paths in groups.items()
     )
     return pl.concat(list(parts), how="vertical").select(list(schema))
-
-
-def _typed(name: str, value: str | None, dtype: pl.DataType) -> pl.Expr:
-    text = pl.lit(value, dtype=pl.String)
-    if isinstance(dtype, pl.Boolean):
-        return (text == "true").alias(name)
-    if isinstance(dtype, pl.Datetime):
-        return text.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_zone=dtype.time_zone).alias(name)
-    if isinstance(dtype, pl.Date):
-        return text.str.to_date("%Y-%m-%d").alias(name)
-    return text.cast(dtype).alias(name)
 
 
 def append(job: Load, table: DeltaTable, change: Change, counts: Counts) -> WriteResult:
@@ -75,7 +64,7 @@ def overwrite(job: Load, table: DeltaTable, change: Change, counts: Counts) -> W
     options = {
         "mode": "overwrite",
         "schema_mode": "overwrite",
-        "partition_by": list(change.partition_columns) or None,
+        "partition_by": list(change.partition_columns),
     }
     return _write(job, table, frame, change, counts, options)
 

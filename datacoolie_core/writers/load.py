@@ -14,7 +14,7 @@ from datacoolie_core.writers.not_null import demands_of
 from datacoolie_core.writers.request import Commit, Finish, OnPhase, WriteRequest, WriteResult
 from datacoolie_core.writers.staging import Layout, StagedFile, Staging
 from datacoolie_core.writers.statistics import indexed_columns
-from datacoolie_core.writers.tables import LiveFile, Place, delta_schema, table_schema
+from datacoolie_core.writers.tables import LiveFile, Place, delta_schema, open_table, table_schema
 from datacoolie_core.writers.types import delta_name
 
 if TYPE_CHECKING:
@@ -69,34 +69,48 @@ class Load:
         return files
 
     def layout(self, schema: pl.Schema, table: DeltaTable | None) -> Layout:
-        """Return how new files look.
+        """Return how new files of a table look that keeps its partition columns.
 
         Raises:
             WriteError: The metadata's partition columns are missing, or not those of the table.
         """
-        partition_columns = self.partition_columns(schema, table)
+        named = self._named_partitions()
+        if table is None:
+            return self._layout(schema, named, None)
+        kept = tuple(table.metadata().partition_columns)
+        if named and named != kept:
+            raise WriteError(
+                f"the table is partitioned by {list(kept)}, the metadata says {list(named)}",
+                place=self.place.uri,
+                remedy="Set partition_columns as the table has them, or load it anew by a"
+                " full refresh.",
+                code="partition_mismatch",
+            )
+        return self._layout(schema, kept, table)
+
+    def new_layout(self, schema: pl.Schema) -> Layout:
+        """Return how the files of a replaced table look.
+
+        Partition columns are the metadata's; without any there, those of the table that are left.
+        """
+        named = self._named_partitions()
+        table = open_table(self.place)
+        if named or table is None:
+            return self._layout(schema, named, table)
+        kept = (name for name in table.metadata().partition_columns if name in schema)
+        return self._layout(schema, tuple(kept), table)
+
+    def _named_partitions(self) -> tuple[str, ...]:
+        return tuple(p.column for p in self.request.dataflow.destination.partition_columns)
+
+    def _layout(
+        self, schema: pl.Schema, partition_columns: tuple[str, ...], table: DeltaTable | None
+    ) -> Layout:
+        _check_partitions(partition_columns, schema)
         data = pl.Schema({n: t for n, t in schema.items() if n not in partition_columns})
         configuration = {} if table is None else table.metadata().configuration
         indexed = indexed_columns(data, configuration, self._searched())
         return Layout(schema, partition_columns, tuple(indexed), self.request.run_id)
-
-    def partition_columns(self, schema: pl.Schema, table: DeltaTable | None) -> tuple[str, ...]:
-        """Return the table's partition columns; for a new table those of the metadata."""
-        destination = self.request.dataflow.destination
-        named = tuple(p.column for p in destination.partition_columns)
-        if table is not None:
-            kept = tuple(table.metadata().partition_columns)
-            if named and named != kept:
-                raise WriteError(
-                    f"the table is partitioned by {list(kept)}, the metadata says {list(named)}",
-                    place=self.place.uri,
-                    remedy="Set partition_columns as the table has them, or load it anew by a"
-                    " full refresh.",
-                    code="partition_mismatch",
-                )
-            return kept
-        _check_partitions(named, schema)
-        return named
 
     def _searched(self) -> set[str]:
         request = self.request
@@ -238,8 +252,6 @@ class Outcome:
 
 def result_of(place: Place, outcome: Outcome, counts: Counts) -> WriteResult:
     """Return the result of a commit."""
-    from datacoolie_core.writers.tables import open_table
-
     change = outcome.change
     handle = outcome.table or open_table(place)
     base = -1 if outcome.table is None else outcome.table.version()

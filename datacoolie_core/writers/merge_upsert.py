@@ -77,7 +77,7 @@ def load(job: Load) -> WriteResult:
     if table is not None:
         features.refuse(table, removing=True)
     aligned = job.align(table)
-    layout = job.layout(aligned.schema, table)
+    layout = job.new_layout(aligned.schema) if replacing else job.layout(aligned.schema, table)
     _check_condition(rules, aligned.schema)
     with ExitStack() as stack:
         job.on_phase("staging")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def load(job: Load) -> WriteResult:
     """Replace all rows, and the columns and their types with them."""
     aligned = job.align(None)
-    layout = job.layout(aligned.schema, None)
+    layout = job.new_layout(aligned.schema)
     files = job.stage(aligned, layout)
     decided = job.finish(sum(file.rows for file in files))
     return nothing() if decided is None else replace_all(job, layout, files, decided)

@@ -11,13 +11,14 @@ from uuid import uuid4
 import polars as pl
 
 from datacoolie_core.clock import utc_now
+from datacoolie_core.errors import WriteError
 from datacoolie_core.storage import delete, is_remote
 from datacoolie_core.storage.locations import local_path
 from datacoolie_core.writers.partitions import encoded_value, folder
 from datacoolie_core.writers.statistics import FileStatistics, file_statistics
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from polars.io.partition import FileProviderArgs, SinkedPathsCallbackArgs
 
@@ -35,7 +36,7 @@ class StagedFile:
         path: Relative to the table, as it is on the disk.
         size: Bytes.
         rows: Row count, never 0.
-        partition: Column → value as the log holds it.
+        partition: Column → value, typed.
         statistics: Of the columns that the table indexes.
         created: Milliseconds since 1970.
     """
@@ -43,9 +44,14 @@ class StagedFile:
     path: str
     size: int
     rows: int
-    partition: dict[str, str | None]
+    partition: dict[str, Any]
     statistics: FileStatistics
     created: int
+
+    @property
+    def partition_values(self) -> dict[str, str | None]:
+        """The partition values as the log holds them."""
+        return {name: encoded_value(value) for name, value in self.partition.items()}
 
 
 @dataclass(frozen=True)
@@ -83,15 +89,18 @@ class Staging:
         Args:
             frame: Has exactly the layout's columns.
             layout: How the files look.
+
+        Raises:
+            WriteError: A partition value is an empty text, which Delta can't tell from null.
         """
         keys = list(layout.partition_columns)
-        partitions: dict[str, dict[str, str | None]] = {}
+        partitions: dict[str, dict[str, Any]] = {}
         sunk: list[tuple[str, int, int]] = []
         name = f"part-{_safe(layout.run_id)}-{uuid4().hex[:8]}"
 
         def provide(args: FileProviderArgs) -> str:
-            values = [encoded_value(v) for v in args.partition_keys.row(0)] if keys else []
-            inside = f"{folder(keys, values)}/" if keys else ""
+            values = args.partition_keys.row(0) if keys else ()
+            inside = f"{folder(keys, [encoded_value(v) for v in values])}/" if keys else ""
             path = f"{inside}{name}-{args.index_in_partition:05d}.parquet"
             partitions[path] = dict(zip(keys, values, strict=True))
             self._written.append(path)
@@ -102,6 +111,7 @@ class Staging:
             sunk.extend((by_name[_plain(p.path)], p.num_rows, p.num_bytes) for p in args.paths)
 
         self._sink(frame, keys, provide, collect)
+        _refuse_empty(partitions.values())
         self._drop([path for path, rows, _ in sunk if rows == 0])
         return [
             StagedFile(
@@ -158,6 +168,18 @@ class Staging:
                 # not empty: somebody else's files are there
                 with suppress(OSError):
                     level.rmdir()
+
+
+def _refuse_empty(partitions: Iterable[dict[str, Any]]) -> None:
+    for partition in partitions:
+        for name, value in partition.items():
+            if value == "":
+                raise WriteError(
+                    f"partition column '{name}' holds an empty text, which Delta would store as"
+                    " null",
+                    remedy="Make it null (transform.value_rules: empty_to_null) or fill it.",
+                    code="empty_partition_value",
+                )
 
 
 def _plain(path: str) -> str:

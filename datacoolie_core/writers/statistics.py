@@ -2,7 +2,7 @@
 
 Readers skip files by these, so every bound holds for sure or is left out: long strings are cut
 (the maximum with a character above all others), timestamps are in milliseconds (the maximum
-rounded up), a float column with a NaN has no bounds, nested and binary columns and booleans have
+rounded up), a float column with a NaN or an infinity has no bounds, nested and binary columns have
 none at all.
 """
 
@@ -36,6 +36,7 @@ _BOUNDED = (
     pl.Float64,
     pl.Decimal,
     pl.String,
+    pl.Boolean,
     pl.Date,
     pl.Datetime,
 )
@@ -58,11 +59,16 @@ class FileStatistics:
     nulls: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """Return the ``stats`` text of an add action."""
+        """Return the ``stats`` text of an add action.
+
+        A bound without its counterpart makes some readers skip the file, so both or none.
+        """
+        low, high = _texts(self.lowest, _lower), _texts(self.highest, _upper)
+        both = [name for name in low if name in high]
         parts = {
-            "minValues": _object(self.lowest, _lower),
-            "maxValues": _object(self.highest, _upper),
-            "nullCount": json.dumps(self.nulls),
+            "minValues": _object({name: low[name] for name in both}),
+            "maxValues": _object({name: high[name] for name in both}),
+            "nullCount": _object({name: str(count) for name, count in self.nulls.items()}),
         }
         body = ",".join(f'"{name}":{text}' for name, text in parts.items())
         return f'{{"numRecords":{self.rows},{body}}}'
@@ -86,11 +92,9 @@ def indexed_columns(
         names = list(schema)
         first = set(names if count < 0 else names[:count])
     wanted = first | set(extra)
-    return [name for name, dtype in schema.items() if name in wanted and _has_bounds(dtype)]
-
-
-def _has_bounds(dtype: pl.DataType) -> bool:
-    return isinstance(dtype, (*_BOUNDED, pl.Boolean))
+    return [
+        name for name, dtype in schema.items() if name in wanted and isinstance(dtype, _BOUNDED)
+    ]
 
 
 def file_statistics(
@@ -106,7 +110,7 @@ def file_statistics(
     """
     footer = _footer(place, path)
     found = FileStatistics(rows=footer.num_rows)
-    bounds = {name: _Bounds(bounded=isinstance(schema[name], _BOUNDED)) for name in columns}
+    bounds = {name: _Bounds(text=isinstance(schema[name], pl.String)) for name in columns}
     for group in range(footer.num_row_groups):
         row_group = footer.row_group(group)
         for index in range(row_group.num_columns):
@@ -151,7 +155,8 @@ def _with_nan(place: Place, path: str, floats: Sequence[str]) -> list[str]:
 class _Bounds:
     """The bounds of one column over the row groups of a file."""
 
-    bounded: bool
+    text: bool
+    bounded: bool = True
     nulls: int | None = 0
     lowest: Any = None
     highest: Any = None
@@ -171,16 +176,20 @@ class _Bounds:
 
     def _widen(self, statistics: Any) -> None:
         try:
-            low, high = statistics.min, statistics.max
+            low, high = self._of(statistics)
         except (ValueError, OverflowError):
-            self.bounded = False
-            return
-        if not isinstance(low, type(high)) or isinstance(low, bytes):
-            # polars cuts long strings, and a cut maximum need not be text any more
+            # a date that Python can't hold
             self.bounded = False
             return
         self.lowest = low if self.lowest is None else min(self.lowest, low)
         self.highest = high if self.highest is None else max(self.highest, high)
+
+    def _of(self, statistics: Any) -> tuple[Any, Any]:
+        if not self.text:
+            return statistics.min, statistics.max
+        low, _ = _valid_text(statistics.min_raw)
+        high, cut = _valid_text(statistics.max_raw)
+        return low, high + _ABOVE_ALL if cut else high
 
     def tell(self, name: str, found: FileStatistics) -> None:
         if self.nulls is not None:
@@ -190,15 +199,31 @@ class _Bounds:
             found.highest[name] = self.highest
 
 
-def _object(values: Mapping[str, Any], literal: Any) -> str:
+def _valid_text(raw: bytes) -> tuple[str, bool]:
+    """polars cuts long bounds at 64 bytes, and the last ones need not be a character any more."""
+    try:
+        return raw.decode(), False
+    except UnicodeDecodeError as error:
+        return raw[: error.start].decode(), True
+
+
+def _texts(values: Mapping[str, Any], literal: Callable[[Any], str | None]) -> dict[str, str]:
     told = {name: literal(value) for name, value in values.items()}
-    parts = (f"{json.dumps(name)}:{text}" for name, text in told.items() if text is not None)
-    return f"{{{','.join(parts)}}}"
+    return {name: text for name, text in told.items() if text is not None}
+
+
+def _object(texts: Mapping[str, str]) -> str:
+    return f"{{{','.join(f'{_text(name)}:{text}' for name, text in texts.items())}}}"
+
+
+def _text(value: str) -> str:
+    # delta-rs misreads characters that are escaped as two halves
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _lower(value: Any) -> str | None:
     if isinstance(value, str):
-        return json.dumps(value[:_TEXT])
+        return _text(value[:_TEXT])
     if isinstance(value, datetime):
         return _timestamp(value.replace(microsecond=value.microsecond // 1000 * 1000))
     return _plain(value)
@@ -206,15 +231,19 @@ def _lower(value: Any) -> str | None:
 
 def _upper(value: Any) -> str | None:
     if isinstance(value, str):
-        return json.dumps(value if len(value) <= _TEXT else value[:_TEXT] + _ABOVE_ALL)
-    if isinstance(value, datetime):
+        return _text(value if len(value) <= _TEXT else value[:_TEXT] + _ABOVE_ALL)
+    if not isinstance(value, datetime):
+        return _plain(value)
+    try:
         return _timestamp(value + timedelta(microseconds=-value.microsecond % 1000))
-    return _plain(value)
+    except OverflowError:
+        # the end of all time, a favourite of validity ranges, has no next millisecond
+        return _timestamp(value, "microseconds")
 
 
-def _timestamp(value: datetime) -> str:
+def _timestamp(value: datetime, precision: str = "milliseconds") -> str:
     zone = "Z" if value.tzinfo else ""
-    return json.dumps(f"{value.replace(tzinfo=None).isoformat(timespec='milliseconds')}{zone}")
+    return json.dumps(f"{value.replace(tzinfo=None).isoformat(timespec=precision)}{zone}")
 
 
 def _plain(value: Any) -> str | None:

@@ -22,7 +22,7 @@ from datacoolie_core.writers.load import (
     rows_of,
 )
 from datacoolie_core.writers.ranges import Range, range_of
-from datacoolie_core.writers.tables import LiveFile, live_files, open_table
+from datacoolie_core.writers.tables import LiveFile, live_files, open_table, table_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -113,11 +113,11 @@ def _check_inside(files: Sequence[StagedFile], window: Range) -> None:
 
 def _outside(file: StagedFile, window: Range) -> str | None:
     if window.column in file.partition:
-        # staged values are text here; typed ones are in the frame only
-        return "an empty value" if file.partition[window.column] is None else None
+        value = file.partition[window.column]
+        return None if window.holds(value) else str(value)
     known = file.statistics
     if known.nulls.get(window.column):
-        return "an empty value"
+        return "None"
     for bounds in (known.lowest, known.highest):
         value = bounds.get(window.column)
         # long text is cut in the footer, so that its bound says nothing here

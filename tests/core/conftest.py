@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from deltalake import DeltaTable
 
+from datacoolie_core.metadata.loader import metadata_from_documents
 from datacoolie_core.metadata.models import (
     Connection,
     Dataflow,
@@ -21,6 +22,9 @@ from datacoolie_core.metadata.models import (
     TransformConfigure,
 )
 from datacoolie_core.metadata.options import DestinationOptions
+from datacoolie_core.readers.batch import Batch, ReadRequest
+from datacoolie_core.readers.read import open_batch
+from datacoolie_core.transforms.explain import explain
 from datacoolie_core.writers import delta
 from datacoolie_core.writers.request import Commit, WriteRequest, WriteResult
 
@@ -50,6 +54,10 @@ def dataflow(
         ),
         transform=Transform(configure=TransformConfigure(timestamp_timezone=zone)),
     )
+
+
+def _nulls_first(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple((v is not None, str(v) if isinstance(v, dict | list) else v) for v in row)
 
 
 @dataclass
@@ -108,7 +116,9 @@ class Lake:
         }
         return self.write(self.request(dataflow(load_type, **about), **given), frame, **how)
 
-    def merge(self, frame: pl.DataFrame, keys: tuple[str, ...] = ("id",), **given: Any) -> WriteResult:
+    def merge(
+        self, frame: pl.DataFrame, keys: tuple[str, ...] = ("id",), **given: Any
+    ) -> WriteResult:
         return self.load(frame, "merge_upsert", keys=keys, **given)
 
     def sequence(self, dataflow_id: str = "flow") -> int | None:
@@ -127,9 +137,8 @@ class Lake:
         chosen = list(columns) or frame.columns
         found = frame.select(chosen).rows()
         other = arrow.select(chosen).rows()
-        key = lambda row: tuple((value is not None, str(value)) for value in row)  # noqa: E731
         assert sorted(map(str, found)) == sorted(map(str, other))
-        return sorted(found, key=key) if sort else found
+        return sorted(found, key=_nulls_first) if sort else found
 
     def files(self) -> set[str]:
         """The data files on the disk."""
@@ -147,3 +156,82 @@ class Lake:
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     return Lake(tmp_path / "lake" / "t")
+
+
+@dataclass
+class Reading:
+    """One source of files or tables below ``in``, read through ``open_batch``."""
+
+    root: Path
+
+    def write(self, name: str, content: str | bytes | pl.DataFrame) -> Path:
+        path = self.root / "in" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, pl.DataFrame):
+            content.write_parquet(path)
+        else:
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    def flow(self, form: str = "csv", table: str = "t", **given: Any) -> Dataflow:
+        """Return a dataflow; ``options`` are read options, ``hints`` types by column."""
+        hints = [
+            {"column_name": name, **({"data_type": hint} if isinstance(hint, str) else hint)}
+            for name, hint in given.pop("hints", {}).items()
+        ]
+        connection = {
+            "name": "in",
+            "format": form,
+            "configure": {
+                "base_path": given.pop("base_path", "in"),
+                "read_options": given.pop("options", {}),
+                **given.pop("connection", {}),
+            },
+        }
+        source = {"connection_name": "in", "table": table, **given.pop("source", {})}
+        if "watermark" in given:
+            source["watermark_columns"] = given.pop("watermark")
+        if "query" in given:
+            del source["table"]
+            source["query"] = given.pop("query")
+        destination = {"connection_name": "lake", "table": "o", **given.pop("destination", {})}
+        transform = {"schema_hints": hints, **given.pop("transform", {})}
+        document = {
+            "connections": [
+                connection,
+                {"name": "lake", "format": "delta", "configure": {"base_path": "lake"}},
+            ],
+            "dataflows": [
+                {
+                    "name": "f",
+                    "source": source,
+                    "destination": destination,
+                    "transform": transform,
+                    **given,
+                }
+            ],
+        }
+        return metadata_from_documents([("test.json", document)]).dataflows[0]
+
+    def open(self, flow: Dataflow, **request: Any) -> Batch:
+        return open_batch(ReadRequest(dataflow=flow, project_dir=str(self.root), **request))
+
+    def read(self, flow: Dataflow, **request: Any) -> tuple[pl.DataFrame, Batch]:
+        """Consume a batch; the file columns are left out of the frame."""
+        batch = self.open(flow, **request)
+        try:
+            try:
+                frame = batch.frame.collect(engine="streaming")
+            except Exception as error:
+                raise explain(error, batch, flow) from error
+        finally:
+            batch.close()
+        return frame.select([name for name in frame.columns if not name.startswith("__")]), batch
+
+    def rows(self, flow: Dataflow, **request: Any) -> list[tuple[Any, ...]]:
+        return self.read(flow, **request)[0].rows()
+
+
+@pytest.fixture
+def reading(tmp_path):
+    return Reading(tmp_path)

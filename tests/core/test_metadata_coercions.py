@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -112,7 +114,7 @@ def test_catalog_and_database_are_lifted_from_configure():
 
 def test_a_connection_is_named_or_inline():
     inline = {"name": "x", "format": "csv", "configure": {"base_path": "in"}}
-    document = {
+    document: ClassVar = {
         "connections": [{"name": "lake", "format": "delta", "configure": {"base_path": "lake"}}],
         "dataflows": [
             {
@@ -166,7 +168,7 @@ def test_there_may_be_no_look_back():
 class TestTextValues:
     """Excel and databases give text where booleans and numbers are meant."""
 
-    document = {
+    document: ClassVar = {
         "connections": [{"name": "lake", "format": "delta", "configure": {"base_path": "lake"}}],
         "dataflows": [
             {

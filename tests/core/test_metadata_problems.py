@@ -439,3 +439,60 @@ class TestQuarantine:
             on_invalid="quarantine",
         )
         assert [one.name for one in metadata.dataflows] == ["good"]
+
+    def test_a_dataflow_whose_shared_hints_are_broken_is_kept_apart(self):
+        group = {
+            "connection_name": "files",
+            "table_name": "orders",
+            "hints": [{"column_name": "a", "data_type": "intt"}],
+        }
+        metadata = load(flow(), flow("other"), schema_hints=[group], on_invalid="quarantine")
+        assert [one.name for one in metadata.dataflows] == ["other"]
+        (problem,) = metadata.invalid[0].problems
+        assert "its schema hints in shop.json are invalid" in str(problem)
+        assert any("unknown type 'intt'" in str(warning) for warning in metadata.warnings)
+
+    def test_hints_that_belong_to_nothing_stand_under_their_file(self):
+        lost = {"connection_name": "gone", "table_name": "orders", "hints": []}
+        broken = {"connection_name": "files", "hints": []}
+        metadata = load(flow(), schema_hints=[lost, broken], on_invalid="quarantine")
+        assert [one.name for one in metadata.dataflows] == ["orders"]
+        (bad,) = metadata.invalid
+        assert bad.label == "shop.json"
+        assert [problem.field for problem in bad.problems] == ["connection_name", "table_name"]
+
+
+def test_a_group_of_hints_must_say_whose_they_are():
+    (found,) = problems(schema_hints=[{"table_name": "orders", "hints": []}])
+    assert found == snapshot(
+        "shop.json: schema_hints 'orders': give connection_name or connection_id."
+    )
+
+
+def test_values_that_are_no_mapping_are_told_by_their_kind():
+    found = problems(
+        flow(
+            source={"configure": [1]},
+            destination={"partition_columns": [5], "merge_keys": [["a"]]},
+            transform={"rename_columns": {"a": None}, "value_rules": [None]},
+            group_number=1.5,
+            description={"a": 1},
+        ),
+        {"name": "x"},
+        {"name": "y", "source": 5, "destination": "lake"},
+    )
+    assert found == snapshot(
+        [
+            "shop.json: dataflow 'orders', description: expected text, got a mapping.",
+            "shop.json: dataflow 'orders', group_number: expected a whole number, got the number 1.5.",
+            "shop.json: dataflow 'orders', source.configure: expected a mapping, got a list.",
+            "shop.json: dataflow 'orders', destination.merge_keys[0]: expected text, got a list.",
+            "shop.json: dataflow 'orders', destination.partition_columns[0]: expected a mapping, got the number 5.",
+            "shop.json: dataflow 'orders', transform.rename_columns.a: expected text, got null.",
+            "shop.json: dataflow 'orders', transform.value_rules[0]: expected a mapping, got null.",
+            "shop.json: dataflow 'x', source: it is required.",
+            "shop.json: dataflow 'x', destination: it is required.",
+            "shop.json: dataflow 'y', source: expected a mapping, got the number 5.",
+            "shop.json: dataflow 'y', destination: expected a mapping, or text that is a JSON object; this text is broken JSON.",
+        ]
+    )

@@ -138,7 +138,9 @@ def test_all_wrong_names_are_reported_at_once() -> None:
 
 def test_waiting_for_a_dataflow_that_can_not_be_loaded_is_no_second_error() -> None:
     broken = InvalidDataflow(label="bronze/orders", dataflow_id="o", stage="bronze")
-    scope = Metadata(dataflows=(flow("x", depends_on=("bronze/orders",)),), invalid=(broken,))
+    scope = Metadata(
+        dataflows=(flow("x", depends_on=("bronze/orders", "orders", "o")),), invalid=(broken,)
+    )
     graph = build_graph(scope)
     assert ids(graph) == ["x"]
     assert graph.invalid == (broken,)

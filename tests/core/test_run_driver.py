@@ -61,7 +61,11 @@ def test_nothing_starts_before_what_it_waits_for(project):
             order.append(("start", event.dataflow.name))
         elif isinstance(event, DataflowFinished):
             order.append(("end", event.result.dataflow.name))
-    for first, then in [("Customer", "Order"), ("Order", "OrderItem"), ("Calendar", "OrderSummary")]:
+    for first, then in [
+        ("Customer", "Order"),
+        ("Order", "OrderItem"),
+        ("Calendar", "OrderSummary"),
+    ]:
         assert order.index(("end", first)) < order.index(("start", then))
 
 

@@ -178,9 +178,7 @@ action = st.one_of(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.lists(action, min_size=2, max_size=7))
-def test_any_order_of_runs_growth_replays_and_losses_ends_with_each_row_once(
-    new_project, actions
-):
+def test_any_order_of_runs_growth_replays_and_losses_ends_with_each_row_once(new_project, actions):
     project = new_project()
     project.flow(watermark=["id"])
     top = 3

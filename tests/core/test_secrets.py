@@ -34,7 +34,7 @@ class TestSecret:
             repr(secret),
             f"{secret}",
             f"{secret:>20}",
-            "{}".format(secret),
+            f"{secret}",
             caplog.text,
         ]
         assert all("S3cr3t!" not in text and "***" in text for text in shown)
@@ -94,27 +94,35 @@ class TestResolve:
     def test_a_missing_variable_is_named_with_the_remedy(self, monkeypatch):
         """sec-missing-versus-blank-secret, unset."""
         monkeypatch.delenv("LAKE_ROOT", raising=False)
-        assert refusal({"base_path": "LAKE_ROOT"}, {"env:": ["base_path"]}) == snapshot("prepare, connection 'crm', configure.base_path: the environment variable LAKE_ROOT is not set. Set LAKE_ROOT.")
+        assert refusal({"base_path": "LAKE_ROOT"}, {"env:": ["base_path"]}) == snapshot(
+            "prepare, connection 'crm', configure.base_path: the environment variable LAKE_ROOT is not set. Set LAKE_ROOT."
+        )
 
     def test_a_blank_variable_is_another_message(self, monkeypatch):
         """sec-missing-versus-blank-secret, set but blank."""
         monkeypatch.setenv("LAKE_ROOT", "")
-        assert refusal({"base_path": "LAKE_ROOT"}, {"env:": ["base_path"]}) == snapshot("prepare, connection 'crm', configure.base_path: the environment variable LAKE_ROOT is set, but blank. Set LAKE_ROOT.")
+        assert refusal({"base_path": "LAKE_ROOT"}, {"env:": ["base_path"]}) == snapshot(
+            "prepare, connection 'crm', configure.base_path: the environment variable LAKE_ROOT is set, but blank. Set LAKE_ROOT."
+        )
 
     def test_a_password_may_be_blank(self, monkeypatch):
         monkeypatch.setenv("PASSWORD", "")
         assert value_of({"password": "PASSWORD"}, {"env:": ["password"]}) == ""
 
-    def test_an_unknown_prefix_is_told_about_resolvers(self, monkeypatch):
-        assert refusal({"password": "PW"}, {"vault:crm": ["password"]}) == snapshot("prepare, connection 'crm', configure.password: the environment variable vault:crmPW is not set. Set vault:crmPW, or pass a resolver for 'vault'.")
+    def test_an_unknown_prefix_is_told_about_resolvers(self):
+        assert refusal({"password": "PW"}, {"vault:crm": ["password"]}) == snapshot(
+            "prepare, connection 'crm', configure.password: the environment variable vault:crmPW is not set. Set vault:crmPW, or pass a resolver for 'vault'."
+        )
 
     def test_a_field_without_a_key_is_refused(self):
-        assert refusal({}, {"env:": ["password"]}) == snapshot("prepare, connection 'crm', configure.password: secrets_ref names this field, but it holds no key. Write the name of the secret as its value.")
+        assert refusal({}, {"env:": ["password"]}) == snapshot(
+            "prepare, connection 'crm', configure.password: secrets_ref names this field, but it holds no key. Write the name of the secret as its value."
+        )
 
     def test_a_resolver_that_finds_nothing_is_told(self):
-        assert (
-            refusal({"password": "pw"}, {"vault:crm": ["password"]}, vault=lambda *_: None)
-            == snapshot("prepare, connection 'crm', configure.password: 'pw' of 'vault:crm' is not set. Add it to what 'vault' reads.")
+        text = refusal({"password": "pw"}, {"vault:crm": ["password"]}, vault=lambda *_: None)
+        assert text == snapshot(
+            "prepare, connection 'crm', configure.password: 'pw' of 'vault:crm' is not set. Add it to what 'vault' reads."
         )
 
     def test_what_a_failing_resolver_says_is_not_repeated(self):
@@ -123,4 +131,6 @@ class TestResolve:
 
         text = refusal({"password": "pw"}, {"vault:crm": ["password"]}, vault=vault)
         assert "hunter2" not in text
-        assert text == snapshot("prepare, connection 'crm', configure.password: the secret resolver 'vault' failed for 'pw' (ConnectionError). Check that the resolver can reach its store.")
+        assert text == snapshot(
+            "prepare, connection 'crm', configure.password: the secret resolver 'vault' failed for 'pw' (ConnectionError). Check that the resolver can reach its store."
+        )

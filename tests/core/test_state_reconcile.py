@@ -141,9 +141,7 @@ def test_a_foreign_change_can_reload():
 
 
 def test_a_load_that_replaces_the_table_does_not_care_for_foreign_changes():
-    baseline = reconcile(
-        flow("overwrite", policy="fail"), None, table(4, 40, foreign=CHANGED)
-    )
+    baseline = reconcile(flow("overwrite", policy="fail"), None, table(4, 40, foreign=CHANGED))
     assert not baseline.warnings
 
 

@@ -13,6 +13,7 @@ import pytest
 from datacoolie_core import storage
 from datacoolie_core.clock import utc_now
 from datacoolie_core.errors import MissingPathError, StorageError
+from datacoolie_core.storage.filesystems import explained
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,13 +123,24 @@ def test_a_path_below_a_file_ends_in_an_error_that_names_it(tmp_path: Path) -> N
         storage.read_bytes(str(tmp_path / "file" / "inner"))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_denied_folder_says_permission(tmp_path: Path) -> None:
-    closed = tmp_path / "closed"
-    closed.mkdir(mode=0)
-    with pytest.raises(StorageError, match="permission denied") as caught:
-        storage.list_files(str(closed))
-    assert caught.value.code == "permission_denied"
+def test_a_denied_path_says_permission_and_who_can_help() -> None:
+    """Through the translation alone, since the super-user is never denied."""
+    with pytest.raises(StorageError) as caught, explained("/lake/closed", "list"):
+        raise PermissionError(13, "Permission denied", "/lake/closed")
+    assert str(caught.value) == (
+        "/lake/closed: can't list: permission denied. "
+        "Give this user access to the path, or correct the credentials."
+    )
+    assert (caught.value.code, caught.value.retryable) == ("permission_denied", False)
+
+
+def test_only_trouble_that_can_pass_may_be_tried_again() -> None:
+    with pytest.raises(StorageError) as caught, explained("s3://lake/a", "read"):
+        raise TimeoutError(110, "Connection timed out")
+    assert caught.value.retryable
+    with pytest.raises(StorageError) as full, explained("/lake/a", "write"):
+        raise OSError(28, "No space left on device")
+    assert (full.value.code, full.value.retryable) == ("disk_full", False)
 
 
 def test_an_unknown_scheme_is_an_error_with_the_scheme() -> None:

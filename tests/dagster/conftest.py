@@ -1,8 +1,11 @@
 """A small lake in a temporary folder, loaded through a real Dagster instance on disk."""
 
+import shutil
 import warnings
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,8 @@ class Lake:
     """
 
     root: Path
-    instance: dg.DagsterInstance
+    home: Path
+    stack: ExitStack = field(default_factory=ExitStack)
     dataflows: list[dict[str, Any]] = field(default_factory=list)
     connections: list[dict[str, Any]] = field(default_factory=list)
     arguments: dict[str, Any] = field(default_factory=dict)
@@ -35,11 +39,16 @@ class Lake:
         self.connect("raw", "delta", "lake/raw")
         self.connect("clean", "delta", "lake/clean")
 
+    @cached_property
+    def instance(self) -> dg.DagsterInstance:
+        off = {"telemetry": {"enabled": False}}
+        return self.stack.enter_context(
+            dg.DagsterInstance.local_temp(str(self.home), overrides=off)
+        )
+
     def connect(self, name: str, kind: str, base_path: str, **changes: Any) -> None:
         configure = {"base_path": base_path, **changes.pop("configure", {})}
-        self.connections.append(
-            {"name": name, "format": kind, "configure": configure, **changes}
-        )
+        self.connections.append({"name": name, "format": kind, "configure": configure, **changes})
 
     def flow(self, name: str, *, options: Any = None, stage: str = "raw", **changes: Any) -> None:
         """Add a dataflow; one that is not said otherwise loads ``landing/<name>.csv`` whole."""
@@ -54,7 +63,9 @@ class Lake:
             "source": {**reads, **changes.get("source", {})},
             "destination": {**writes, **changes.get("destination", {})},
         }
-        self.dataflows = [one for one in self.dataflows if one["dataflow_id"] != made["dataflow_id"]]
+        self.dataflows = [
+            one for one in self.dataflows if one["dataflow_id"] != made["dataflow_id"]
+        ]
         self.dataflows.append(made)
 
     def events_flow(self, replay: Any = MONTHS, *, options: Any = None, **changes: Any) -> None:
@@ -177,11 +188,21 @@ def _no_passing_api() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Iterator[Lake]:
-    root, home = tmp_path / "project", tmp_path / "dagster"
-    root.mkdir()
-    home.mkdir()
+@pytest.fixture(scope="session")
+def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of an instance without events; making its tables takes seconds."""
+    home = tmp_path_factory.mktemp("dagster")
     off = {"telemetry": {"enabled": False}}
     with dg.DagsterInstance.local_temp(str(home), overrides=off) as instance:
-        yield Lake(root, instance)
+        instance.get_runs()
+        instance.all_asset_keys()
+    return home
+
+
+@pytest.fixture
+def lake(tmp_path: Path, empty_home: Path) -> Iterator[Lake]:
+    root, home = tmp_path / "project", tmp_path / "dagster"
+    root.mkdir()
+    shutil.copytree(empty_home, home)
+    with ExitStack() as stack:
+        yield Lake(root, home, stack)

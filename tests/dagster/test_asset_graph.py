@@ -93,7 +93,9 @@ def test_tables_of_a_sql_file_are_upstream(lake):
     lake.flow("a")
     (lake.root / "joined.sql").write_text("select * from a join elsewhere using (id)")
     lake.flow(
-        "joined", stage="clean", source={"connection_name": "raw", "table": None, "query": "joined.sql"}
+        "joined",
+        stage="clean",
+        source={"connection_name": "raw", "table": None, "query": "joined.sql"},
     )
     assert upstream(lake, "clean/joined") == ["raw/a", "raw/elsewhere"]
 
@@ -168,29 +170,26 @@ def test_shards_are_tags(lake):
     assert [lake.spec(f"raw/{n}").tags["datacoolie/shard"] for n in "abc"] == ["2", "3", "2"]
 
 
-def test_everything_that_dagster_would_refuse_is_said_at_once(lake):
-    lake.flow("a/b", destination={"table": "x"})
-    lake.flow("tab\there", destination={"table": "y"})
-    lake.flow("c", options={"owners": ["ana"]})
-    lake.flow("d", options={"automation": "on_cron"})
-    lake.flow("e", options={"cron": "soon"})
-    lake.flow("f", options={"replay": {"start": "2024-01-01", "end": "2024-02-01"}})
+def test_what_dagster_would_refuse_is_said_at_once(lake):
+    lake.flow("c", options={"owners": ["ana", "team:x"]})
+    lake.flow("d", options={"cron": "99 * * * *", "automation": "on_cron"})
     with pytest.raises(MetadataError) as caught:
         _ = lake.definitions
     text = str(caught.value)
-    assert "name 'a/b' has the character '/'" in text
-    assert r"'tab\there' has the character '\t'" in text  # ui-keys-that-look-the-same
-    assert "'ana' is no owner" in text
-    assert "on_cron needs a cron" in text
-    assert "'soon' in 'UTC'" in text
-    assert "which column its chunks bound" in text
-    assert len(caught.value.problems) == 6
+    assert "dataflow 'raw/c', configure.datacoolie.owners: 'ana' is no owner" in text
+    assert "'99 * * * *' in 'UTC'" in text
+    assert len(caught.value.problems) == 2
 
 
 def test_two_dataflows_with_one_key_are_an_error_that_names_both(lake):
-    lake.flow("a", dataflow_id="one", destination={"table": "x"})
-    lake.flow("a", dataflow_id="two", destination={"table": "y"})
-    with pytest.raises(MetadataError, match=r"raw/a \[two\].*'raw/a' \[one\]"):
+    class Flat(DagsterDataCoolieTranslator):
+        def get_asset_spec(self, data):
+            return super().get_asset_spec(data).replace_attributes(key="everything")
+
+    lake.flow("a")
+    lake.flow("b")
+    lake.arguments["translator"] = Flat()
+    with pytest.raises(MetadataError, match=r"'raw/b \[raw/b\]'.*everything.*'raw/a' \[raw/a\]"):
         _ = lake.definitions
 
 

@@ -14,26 +14,26 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.ui, pytest.mark.xdist_group("ui"), pytest.mark.timeout(900)]
 
-STAGES = {
-    "bronze": ("airlines", "airports", "planes", "weather", "flights"),
-    "silver": ("planes", "flights"),
-    "gold": ("daily_delays", "delay_by_weather"),
+STAGES = ("bronze", "silver", "gold")
+# Two stages have a table of planes and one of flights.
+NODES = {
+    "airlines": 1,
+    "airports": 1,
+    "planes": 2,
+    "weather": 1,
+    "flights": 2,
+    "daily_delays": 1,
+    "delay_by_weather": 1,
 }
 RUN_SECONDS = 180
 
 
-def open_graph(page: Page, server: Server, stages: tuple[str, ...]) -> None:
-    """Open the lineage of everything, with the groups of some stages unfolded."""
-    groups = ",".join(f"global@global:{stage}" for stage in stages)
-    page.goto(f"{server.url}/asset-groups?expanded={urllib.parse.quote(groups)}")
-
-
 def test_the_graph_shows_the_assets_of_all_three_stages(page: Page, server: Server) -> None:
-    open_graph(page, server, tuple(STAGES))
-    for stage, names in STAGES.items():
-        for name in names:
-            link = page.locator(f"a[href*='/assets/{stage}/{name}']")
-            expect(link.first).to_be_visible()
+    unfolded = ",".join(f"global@global:{stage}" for stage in STAGES)
+    page.goto(f"{server.url}/asset-groups?expanded={urllib.parse.quote(unfolded)}")
+    for name, count in NODES.items():
+        node = page.get_by_text(name, exact=True).filter(visible=True)
+        expect(node).to_have_count(count)
 
 
 def test_the_asset_page_shows_row_count_and_watermark(page: Page, server: Server) -> None:
@@ -48,7 +48,7 @@ def test_the_partition_page_shows_twelve_green_months(page: Page, server: Server
     expect(page.get_by_text("Materialized (12)")).to_be_visible()
     expect(page.get_by_text("Failed (0)")).to_be_visible()
     page.get_by_text("2013-01", exact=True).first.click()
-    expect(page.get_by_text("27,004").first).to_be_visible()
+    expect(page.get_by_text("27004").first).to_be_visible()
 
 
 def test_the_incremental_job_is_started_by_mouse(page: Page, server: Server) -> None:
