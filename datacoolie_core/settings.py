@@ -12,7 +12,7 @@ from datacoolie_core import storage
 from datacoolie_core.errors import SettingsError, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 FILE = "datacoolie.toml"
 PREFIX = "DATACOOLIE_"
@@ -60,6 +60,21 @@ def find_project_dir(project_dir: str | None = None) -> str:
         return str(Path.cwd())
     named = _read_file(file).get("project_dir")
     return storage.resolve(_as_text(named), file.parent) if named else str(file.parent)
+
+
+def project_near(paths: Sequence[str]) -> str | None:
+    """Return the project that metadata paths lie in, None if anything else names the root.
+
+    So a command works on another folder's project without a second flag.
+
+    Args:
+        paths: As given on a command line; the first that is there counts.
+    """
+    if os.environ.get(f"{PREFIX}PROJECT_DIR") or _find_file(Path.cwd()):
+        return None
+    there = (Path(one) for one in paths if not storage.is_remote(one) and Path(one).exists())
+    file = next((found for one in there if (found := _find_file(one))), None)
+    return str(file.parent) if file else None
 
 
 def load_settings(start_dir: str | None = None) -> Settings:

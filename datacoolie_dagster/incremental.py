@@ -13,6 +13,7 @@ from datacoolie_core.errors import SelectionError
 from datacoolie_core.plan.selection import select
 from datacoolie_core.run.events import DataflowFinished, DataflowStarted
 from datacoolie_dagster.project import resumed_runs
+from datacoolie_dagster.provenance import input_tags
 from datacoolie_dagster.recording import counter, materialization, record_failure, record_marks
 from datacoolie_dagster.results import event_metadata
 from datacoolie_dagster.steps import told_whole
@@ -58,6 +59,8 @@ def load_stage(
         chosen = _without_done(context, project, _chosen(driver, everything, patterns))
         recorder.driver = driver
         result = driver.run(dataflows=chosen, full_refresh=full_refresh, run_id=context.run.run_id)
+    for one in result.dataflows:
+        recorder.record(one)
     _raise_failed(result)
     if recorder.problems:
         raise recorder.problems[0]
@@ -107,19 +110,30 @@ class LoadRecorder:
     driver: DataCoolieDriver | None = None
     problems: list[Exception] = field(default_factory=list[Exception])
     _before: dict[str, StateRecord | None] = field(default_factory=dict[str, "StateRecord | None"])
+    _inputs: dict[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    _recorded: set[str] = field(default_factory=set[str])
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, event: Event) -> None:
-        """Note the state before a load, and record how it ended."""
+        """Note state and inputs before a load, and record how it ended."""
         if isinstance(event, DataflowStarted) and self.driver is not None:
             dataflow_id = event.dataflow.dataflow_id
             self._before[dataflow_id] = self.driver.store.load(dataflow_id)
+            loaded = self.loaded[dataflow_id]
+            self._inputs[dataflow_id] = input_tags(self.context.instance, loaded)
         elif isinstance(event, DataflowFinished):
+            self.record(event.result)
+
+    def record(self, result: DataflowResult) -> None:
+        """Record how a dataflow ended, once; what was never started has no event of its own."""
+        with self._lock:
+            if result.dataflow.dataflow_id in self._recorded:
+                return
+            self._recorded.add(result.dataflow.dataflow_id)
             try:
-                with self._lock:
-                    self._record(event.result)
+                self._record(result)
             except Exception as error:
-                self.context.log.exception("%s was not recorded", event.result.dataflow.label)
+                self.context.log.exception("%s was not recorded", result.dataflow.label)
                 self.problems.append(error)
 
     def _record(self, result: DataflowResult) -> None:
@@ -129,9 +143,11 @@ class LoadRecorder:
             record_failure(self.context, loaded, result)
             return
         before = self._before.get(result.dataflow.dataflow_id)
+        inputs = self._inputs.get(result.dataflow.dataflow_id)
         count = counter(self.driver, loaded) if self.driver is not None else None
-        record_marks(self.context, loaded, result, before, count=count)
-        self.context.log_event(materialization(loaded, result, event_metadata(result)))
+        record_marks(self.context, loaded, result, before, count=count, inputs=inputs)
+        event = materialization(loaded, result, event_metadata(result), inputs=inputs)
+        self.context.log_event(event)
 
 
 def _raise_failed(result: ExecutionResult) -> None:

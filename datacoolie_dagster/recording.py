@@ -40,6 +40,7 @@ class ChunkRecorder:
         context: The step's.
         loaded: What is replayed.
         count: Counts the rows of a chunk.
+        inputs: The tags of the inputs that the replay sees.
         recorded: Partition key → the metadata of its event.
         problems: What went wrong while recording; a listener can't raise.
     """
@@ -47,6 +48,7 @@ class ChunkRecorder:
     context: dg.AssetExecutionContext
     loaded: Loaded
     count: Count | None = None
+    inputs: Mapping[str, str] = field(default_factory=dict[str, str])
     recorded: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     problems: list[Exception] = field(default_factory=list[Exception])
 
@@ -67,7 +69,8 @@ class ChunkRecorder:
         rows = partition_rows(self.context, self.count, [window])
         if rows:
             metadata[PARTITION_ROWS] = rows[0]
-        self.context.log_event(materialization(self.loaded, result, metadata, window.key))
+        event = materialization(self.loaded, result, metadata, window.key, inputs=self.inputs)
+        self.context.log_event(event)
         self.recorded[window.key] = metadata
 
 
@@ -106,14 +109,16 @@ def materialization(
     result: DataflowResult,
     metadata: Mapping[str, Any],
     partition: str | None = None,
+    *,
+    inputs: Mapping[str, str] | None = None,
 ) -> dg.AssetMaterialization:
-    """Return the event of a load, with the tags by which Dagster knows code and data."""
+    """Return the event of a load, with the tags by which Dagster knows code, data and inputs."""
     return dg.AssetMaterialization(
         loaded.key,
         description=result.reason,
         partition=partition,
         metadata=metadata,
-        tags=event_tags(result, loaded.spec.code_version),
+        tags={**event_tags(result, loaded.spec.code_version), **(inputs or {})},
     )
 
 
@@ -124,6 +129,7 @@ def record_marks(
     before: StateRecord | None,
     *,
     count: Count | None = None,
+    inputs: Mapping[str, str] | None = None,
     own: str | None = None,
 ) -> None:
     """Log an event for each partition that an incremental load covers.
@@ -134,6 +140,7 @@ def record_marks(
         result: How it ended.
         before: The state before it.
         count: Counts the rows of partitions.
+        inputs: The tags of the inputs that the load saw.
         own: A partition that the step records by itself.
     """
     if loaded.spec.partitions_def is None:
@@ -146,7 +153,8 @@ def record_marks(
     for index, window in enumerate(windows):
         counted = {PARTITION_ROWS: rows[index]} if rows else {}
         metadata = {**shared, **counted}
-        context.log_event(materialization(loaded, result, metadata, window.key))
+        event = materialization(loaded, result, metadata, window.key, inputs=inputs)
+        context.log_event(event)
     if marks.left:
         context.log.info(
             "%s: %d more partitions are covered; the next incremental loads mark them, %d a run",

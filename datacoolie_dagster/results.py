@@ -34,6 +34,11 @@ def state_document(state: StateRecord) -> dict[str, Any]:
     return state.to_json()
 
 
+def state_metadata(state: StateRecord) -> dict[str, Any]:
+    """Return the metadata entry that is a dataflow's state."""
+    return {WATERMARK: dg.MetadataValue.json(state_document(state))}
+
+
 def event_metadata(result: DataflowResult) -> dict[str, Any]:
     """Return the metadata of a materialization, or of the observation of a failure.
 
@@ -63,7 +68,7 @@ def _state_metadata(result: DataflowResult) -> dict[str, Any]:
     if state is None:
         return {}
     found: dict[str, Any] = {
-        WATERMARK: dg.MetadataValue.json(state_document(state)),
+        **state_metadata(state),
         "datacoolie/sequence": state.sequence,
         "datacoolie/boundary_rows": state.boundary.rows,
         "datacoolie/recovered": state.recovered,

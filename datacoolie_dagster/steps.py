@@ -12,6 +12,7 @@ import dagster as dg
 from datacoolie_core import clock
 from datacoolie_core.errors import DataCoolieError
 from datacoolie_dagster.partitions import is_open, replay_windows, windows_for
+from datacoolie_dagster.provenance import input_tags
 from datacoolie_dagster.recording import (
     ChunkRecorder,
     counter,
@@ -19,7 +20,7 @@ from datacoolie_dagster.recording import (
     record_failure,
     record_marks,
 )
-from datacoolie_dagster.results import data_version, event_metadata, failure_of
+from datacoolie_dagster.results import data_version, event_metadata, failure_of, state_metadata
 
 if TYPE_CHECKING:
     from datacoolie_core.driver import DataCoolieDriver
@@ -102,7 +103,8 @@ class _Step:
         running = self._running(windows)
         closed = [window for window in windows if window != running]
         metadata: dict[str, Mapping[str, Any]] = {}
-        recorder = ChunkRecorder(self.context, self.loaded)
+        inputs = input_tags(self.context.instance, self.loaded)
+        recorder = ChunkRecorder(self.context, self.loaded, inputs=inputs)
         with self.project.open(
             self.context, self.resource, [dataflow], listeners=[recorder]
         ) as driver:
@@ -111,8 +113,11 @@ class _Step:
             if running is not None:
                 result = self._incremental(driver, own=running.key)
                 metadata[running.key] = event_metadata(result)
+            state = driver.store.load(dataflow.dataflow_id)
+        # Dagster logs these events in an order of its own, and the newest one is the state
+        newest = {} if state is None else state_metadata(state)
         for key, entries in metadata.items():
-            self.context.add_asset_metadata(entries, partition_key=key)
+            self.context.add_asset_metadata({**entries, **newest}, partition_key=key)
         return _materialized(result, None)
 
     def _running(self, windows: Sequence[Window]) -> Window | None:
@@ -154,6 +159,7 @@ class _Step:
     def _incremental(self, driver: DataCoolieDriver, own: str | None) -> DataflowResult:
         dataflow = self.loaded.dataflow
         before = driver.store.load(dataflow.dataflow_id)
+        inputs = input_tags(self.context.instance, self.loaded)
         done = driver.run(
             dataflows=[dataflow],
             full_refresh=self.request.full_refresh,
@@ -165,7 +171,7 @@ class _Step:
             record_failure(self.context, self.loaded, result)
         _raise_bad(result)
         count = counter(driver, self.loaded)
-        record_marks(self.context, self.loaded, result, before, count=count, own=own)
+        record_marks(self.context, self.loaded, result, before, count=count, inputs=inputs, own=own)
         return result
 
 

@@ -220,6 +220,12 @@ def definition_metadata(data: DataflowTranslatorData) -> dict[str, Any]:
             found[f"datacoolie/{label}"] = ", ".join(names)
     if columns := hinted_columns(dataflow):
         found["dagster/column_schema"] = dg.TableSchema(columns=columns)
+    if dataflow.options.automation and data.automation_condition is None:
+        found["datacoolie/automation"] = (
+            f"{dataflow.options.automation} is not attached: Dagster would ask for the last "
+            "partition, and that is a replay. Schedule the job "
+            f"{group_name(dataflow.stage) or 'default'}_incremental instead."
+        )
     if data.upstream:
         found["datacoolie/edges"] = edge_table(data.upstream)
     return found

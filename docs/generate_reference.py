@@ -124,7 +124,9 @@ def section(place: str, model: type[BaseModel]) -> str:
     described = any(field.description for field in model.model_fields.values())
     heads = ["field", "type", "default", *(["meaning"] if described else [])]
     rows = [heads, ["---"] * len(heads)]
-    for name, field in model.model_fields.items():
+    # What every place has comes last.
+    fields = sorted(model.model_fields.items(), key=lambda item: item[0] == "extensions")
+    for name, field in fields:
         row = [yaml_names(name, field), type_name(field.annotation), default_text(field)]
         if described:
             row.append(" ".join((field.description or "").replace("``", "`").split()))
@@ -145,7 +147,7 @@ def option_rows(command: Any) -> Iterator[list[str]]:
             continue
         # Defaults that a setting may replace are written in the help text.
         text, _, default = " ".join((option.help or "").split()).partition("[default:")
-        if not default and option.default not in (None, False, ()):
+        if not default and not (option.default is None or option.default is False):
             default = str(option.default)
         names = ", ".join(f"`{name}`" for name in sorted(option.opts, key=len, reverse=True))
         default = default.strip(" ]")

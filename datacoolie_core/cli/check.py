@@ -31,7 +31,7 @@ def check(
 
     Example: datacoolie check --metadata examples/flights/metadata
     """
-    root, settings = settings_for(project_dir)
+    root, settings = settings_for(project_dir, metadata)
     scope = open_metadata(metadata, root, settings, lenient=lenient, on_invalid=on_invalid)
     with open_driver(scope, root, settings, sql_paths=sql_path, on_invalid=on_invalid) as driver:
         graph = driver.graph

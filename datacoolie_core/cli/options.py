@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +11,7 @@ from datacoolie_core import storage
 from datacoolie_core.driver import DataCoolieDriver
 from datacoolie_core.errors import SettingsError
 from datacoolie_core.metadata.loader import load_metadata
-from datacoolie_core.settings import Settings, find_project_dir, load_settings
+from datacoolie_core.settings import Settings, find_project_dir, load_settings, project_near
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,10 +51,26 @@ OnInvalid = Annotated[
 ]
 
 
-def settings_for(project_dir: str | None) -> tuple[str, Settings]:
-    """Return the project root and the settings that hold there."""
-    settings = load_settings(project_dir)
-    return find_project_dir(project_dir or settings.project_dir), settings
+def settings_for(
+    project_dir: str | None, metadata: Sequence[str] | None = None
+) -> tuple[str, Settings]:
+    """Return the project root and the settings that hold there.
+
+    Args:
+        project_dir: As the flag names it.
+        metadata: The metadata paths of the command line.
+    """
+    found = project_dir or project_near(metadata or ())
+    settings = load_settings(found)
+    return find_project_dir(found or settings.project_dir), settings
+
+
+def _as_typed(path: str, root: str) -> str:
+    """Return a path of the command line: below the root, or where the user's shell sees it."""
+    there = not storage.is_remote(path) and Path(path).exists()
+    if not there or storage.exists(storage.resolve(path, root)):
+        return path
+    return str(Path(path).absolute())
 
 
 def open_metadata(
@@ -65,7 +82,7 @@ def open_metadata(
         SettingsError: When nothing names any, or ``on_invalid`` is unknown.
         MetadataError: When it is wrong.
     """
-    named = list(paths or settings.metadata)
+    named = [_as_typed(path, root) for path in paths or ()] or list(settings.metadata)
     if not named:
         fallback = storage.resolve("metadata", root)
         if not storage.exists(fallback):

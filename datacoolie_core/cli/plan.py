@@ -47,7 +47,7 @@ def plan(
 
     Example: datacoolie plan --metadata examples/flights/metadata --stage silver
     """
-    root, settings = settings_for(project_dir)
+    root, settings = settings_for(project_dir, metadata)
     scope = open_metadata(metadata, root, settings, lenient=lenient, on_invalid=on_invalid)
     config = DataCoolieRunConfig(job_num=job_num, job_index=job_index)
     with open_driver(

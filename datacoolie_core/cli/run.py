@@ -66,7 +66,7 @@ def run(
 
     Example: datacoolie run --metadata examples/flights/metadata --stage bronze --json
     """
-    root, settings = settings_for(project_dir)
+    root, settings = settings_for(project_dir, metadata)
     scope = open_metadata(metadata, root, settings, lenient=lenient, on_invalid=on_invalid)
     if on_upstream_failure not in ("continue", "block"):
         raise SettingsError(

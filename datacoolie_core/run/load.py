@@ -21,6 +21,7 @@ from datacoolie_core.run.bounds import (
     replaces,
     tie_overlap,
 )
+from datacoolie_core.run.names import named_as_written
 from datacoolie_core.run.recover import with_destination_maximum
 from datacoolie_core.run.results import ROW_COUNTS, Notice, RunKind
 from datacoolie_core.state.reconcile import Baseline, reconcile
@@ -41,6 +42,9 @@ from datacoolie_core.writers.request import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import polars as pl
+
+    from datacoolie_core.metadata.models import Dataflow
     from datacoolie_core.plan.windows import Window
     from datacoolie_core.readers.batch import Batch
     from datacoolie_core.run.context import RunContext
@@ -269,11 +273,11 @@ class _Attempt:
         }
 
 
-def _write(attempt: _Attempt, frame: Any) -> WriteResult:
+def _write(attempt: _Attempt, frame: pl.LazyFrame) -> WriteResult:
     job, context, baseline = attempt.job, attempt.context, attempt.baseline
     prepared, dataflow = job.prepared, job.prepared.dataflow
     request = WriteRequest(
-        dataflow=dataflow,
+        dataflow=named_as_written(dataflow, frame.collect_schema().names()),
         uri=prepared.uri,
         sequence=baseline.sequence,
         run_id=context.run_id,
@@ -305,7 +309,7 @@ def _overlap(attempt: _Attempt) -> Overlap | None:
     return tie_overlap(attempt.job.prepared.dataflow, attempt.baseline.state)
 
 
-def _order_columns(dataflow: Any) -> tuple[str, ...]:
+def _order_columns(dataflow: Dataflow) -> tuple[str, ...]:
     """Columns that say which of two rows of a key is newer, by their destination names."""
     named = dataflow.transform.latest_data_columns or dataflow.source.watermark_columns
     found = (destination_column(dataflow, column) for column in named)

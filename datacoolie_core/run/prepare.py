@@ -67,7 +67,7 @@ def prepare(dataflow: Dataflow, context: RunContext) -> Prepared:
             remedy=error.remedy,
             code=error.code,
         ) from error
-    path = table_path(dataflow.destination)
+    path = table_path(destination)
     if path is None:
         raise PreparationError(
             "the destination's connection has no base_path",

@@ -227,7 +227,6 @@ def _add_action(file: StagedFile) -> Any:
 def _remove_action(file: LiveFile) -> Any:
     from deltalake.transaction import RemoveAction
 
-    assert file.path is not None
     return RemoveAction(
         file.path,
         data_change=True,

@@ -8,7 +8,11 @@ from datacoolie_core.errors import WriteError
 from datacoolie_core.writers.tables import field_metadata
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from deltalake import DeltaTable
+
+    from datacoolie_core.writers.tables import LiveFile
 
 
 def refuse(table: DeltaTable, *, removing: bool) -> None:
@@ -40,6 +44,26 @@ def refuse(table: DeltaTable, *, removing: bool) -> None:
             "the table is append only (delta.appendOnly), and this load changes or removes rows",
             remedy="Use load_type: append, or take delta.appendOnly off the table.",
             code="append_only_table",
+        )
+
+
+def refuse_paths(files: Sequence[LiveFile]) -> None:
+    """Raise if a file can't be taken out of the table.
+
+    Args:
+        files: Those that the load may remove.
+
+    Raises:
+        WriteError: Names one of them.
+    """
+    odd = [file.path for file in files if not file.removable]
+    if odd:
+        raise WriteError(
+            f"{len(odd)} files have paths that another engine spelled in its own way, such as"
+            f" '{odd[0]}', so that they can't be replaced from here",
+            remedy="Rewrite them with the engine that wrote them (REORG or OPTIMIZE), or load into"
+            " another table.",
+            code="unsupported_path",
         )
 
 

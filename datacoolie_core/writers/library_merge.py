@@ -10,7 +10,7 @@ import polars as pl
 from datacoolie_core.errors import WriteError
 from datacoolie_core.writers.commit import Change, check_fence, commit_properties
 from datacoolie_core.writers.library import absent_generated, quoted, run
-from datacoolie_core.writers.load import Load, commit_info, nothing
+from datacoolie_core.writers.load import Load, Outcome, commit_info, nothing, result_of
 from datacoolie_core.writers.matching import FILE, Rules, Verdicts, counts_of, decide
 from datacoolie_core.writers.rewrite import changed_rows, new_rows
 from datacoolie_core.writers.spill import ROW, Batch
@@ -67,6 +67,10 @@ def merge(job: Load, table: DeltaTable, source: Source, decided: Commit) -> Writ
         return nothing(counts)
     info = commit_info(job.request, decided, counts)
     change = Change(schema=schema, info=info)
+    if not counts.changes:
+        # MERGE makes no commit for nothing
+        version = job.commit(table, change)
+        return result_of(job.place, Outcome(table, change, version, None), counts)
     left_out = absent_generated(job, table)
     rows = _rows(source.batch, verdicts).drop(left_out)
     return run(job, table, change, counts, lambda: _merge(job, table, rows, source.rules, info))

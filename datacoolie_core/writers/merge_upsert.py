@@ -155,8 +155,8 @@ def _attempt(merge: _Merge, table: DeltaTable | None) -> WriteResult:
             raise LostRaceError("the table is gone")
     files = live_files(table, merge.rules.keys)
     near = candidates(files, merge.values)
-    odd_paths = any(file.path is None for file in near)
-    if odd_paths or features.needs_library(table, removing=True):
+    features.refuse_paths(near)
+    if features.needs_library(table, removing=True):
         source = library_merge.Source(merge.batch, merge.rules, merge.older)
         return library_merge.merge(merge.job, table, source, merge.decided)
     return _copy_on_write(merge, table, files, near)
@@ -195,7 +195,7 @@ def _copy_on_write(
     if counts.rows_inserted:
         merge.aligned.check_complete()
     paths = set(verdicts.pairs[FILE])
-    touched = [file for file in near if place.path(file.path or "") in paths]
+    touched = [file for file in near if place.path(file.path) in paths]
     added = rewrite(merge.job, merge.layout, merge.batch, verdicts, touched, merge.rules.keys)
     change = Change(
         schema=schema,
@@ -221,7 +221,7 @@ def _narrowed(merge: _Merge, near: list[LiveFile], schema: pl.Schema) -> list[Li
         .collect(engine="streaming")
     )
     paths = set(met[FILE])
-    return [file for file in near if merge.job.place.path(file.path or "") in paths]
+    return [file for file in near if merge.job.place.path(file.path) in paths]
 
 
 def _committed(

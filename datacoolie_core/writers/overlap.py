@@ -48,8 +48,8 @@ class _Surplus:
 def load(job: Load, overlap: Overlap) -> WriteResult:
     """Append the rows of the batch that the table does not hold as often.
 
-    Rows are compared over all columns that are not system columns (``__``), null and NaN equal to
-    themselves, each as often as it is there. It depends on what is stored, so that a commit of
+    Rows are compared over all columns of the batch that are not system columns (``__``), null and
+    NaN equal to themselves, each as often as it is there. It depends on what is stored, so that a commit of
     anybody else in between makes it read again.
 
     Args:
@@ -120,7 +120,7 @@ def _attempt(surplus: _Surplus, table: DeltaTable | None) -> WriteResult:
 def _known(surplus: _Surplus, table: DeltaTable) -> pl.Series:
     """Return the numbers of the batch's rows that the table holds already."""
     region = _region(surplus.job, surplus.overlap, surplus.aligned.schema)
-    columns = [name for name in surplus.aligned.schema if not name.startswith("__")]
+    columns = [name for name in surplus.batch.present if not name.startswith("__")]
     files = live_files(table, () if region is None else [region.column])
     if region is None:
         rows = pl.lit(value=True)

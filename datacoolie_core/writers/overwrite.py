@@ -70,6 +70,7 @@ def replace_all(
         )
         if table is not None:
             features.refuse(table, removing=True)
+            features.refuse_paths(removed)
             kept = tuple(table.metadata().partition_columns)
             other_partitions = kept != layout.partition_columns
             if other_partitions or features.needs_library(table, removing=True):

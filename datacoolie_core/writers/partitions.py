@@ -48,11 +48,11 @@ def folder(names: Sequence[str], values: Sequence[str | None]) -> str:
     return "/".join(parts)
 
 
-def path_of(logged: str) -> str | None:
-    """Return the path that a log entry means, None if it can't be removed under its spelling.
+def path_of(logged: str) -> tuple[str, bool]:
+    """Return the path that a log entry means, and whether a removal would meet it.
 
     delta-rs spells the path of a removal itself. Another engine may have spelled the file's path
-    in another way; such a removal would not meet its file.
+    in another way; such a removal would leave the file in the table, without a word.
     """
     path = unquote(logged)
-    return path if "://" not in logged and quote(path, safe=_LOGGED) == logged else None
+    return path, "://" not in logged and quote(path, safe=_LOGGED) == logged

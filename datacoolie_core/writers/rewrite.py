@@ -36,7 +36,7 @@ def rewrite(
     groups: list[list[LiveFile]] = list(_groups(touched)) or [[]]
     written: list[StagedFile] = []
     for number, group in enumerate(groups):
-        paths = [job.place.path(file.path or "") for file in group]
+        paths = [job.place.path(file.path) for file in group]
         parts = [
             _staying(job, layout, batch, verdicts, group, keys),
             changed_rows(batch, verdicts, paths),
@@ -57,7 +57,7 @@ def _staying(
     group: Sequence[LiveFile],
     keys: Sequence[str],
 ) -> pl.LazyFrame:
-    paths = [job.place.path(file.path or "") for file in group]
+    paths = [job.place.path(file.path) for file in group]
     here = verdicts.pairs.lazy().filter(pl.col(FILE).is_in(paths)).select(pl.col(ROW).unique())
     going = batch.frame.join(here, on=ROW, how="semi").select(keys)
     old = stored.scan(job.place, group, layout.schema)

@@ -200,7 +200,7 @@ class _Bounds:
 
 
 def _valid_text(raw: bytes) -> tuple[str, bool]:
-    """polars cuts long bounds at 64 bytes, and the last ones need not be a character any more."""
+    """Polars cuts long bounds at 64 bytes, and the last ones need not be a character any more."""
     try:
         return raw.decode(), False
     except UnicodeDecodeError as error:

@@ -67,7 +67,6 @@ def _by_partition(
 ) -> Iterable[tuple[tuple[tuple[str, object], ...], list[str]]]:
     groups: dict[tuple[tuple[str, object], ...], list[str]] = {}
     for file in files:
-        assert file.path is not None
         groups.setdefault(tuple(file.partition.items()), []).append(file.path)
     return groups.items()
 
@@ -85,7 +84,6 @@ def scan_live(
         files: Some of its live files.
         schema: The table's columns.
     """
-    odd_paths = any(file.path is None for file in files)
-    if odd_paths or "deletionVectors" in (table.protocol().reader_features or []):
+    if "deletionVectors" in (table.protocol().reader_features or []):
         return pl.scan_delta(table).select(list(schema))
     return scan(place, files, schema)

@@ -44,7 +44,7 @@ class Place:
 
     def path(self, relative: str) -> str:
         """Return the absolute place of a file of the table."""
-        return join(self.root, relative)
+        return relative if "://" in relative else join(self.root, relative)
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class LiveFile:
     """One data file of the table as it is now.
 
     Attributes:
-        path: Relative to the table, as it is on the disk; None if the log spells it in a way
-            that a removal could not repeat.
+        path: As it is on the disk: relative to the table, or a URI.
+        removable: Whether delta-rs can spell its path as the log does.
         size: Bytes.
         rows: None if the log has no statistics.
         partition: Column → value, typed.
@@ -62,7 +62,8 @@ class LiveFile:
         nulls: Column → null count.
     """
 
-    path: str | None
+    path: str
+    removable: bool
     size: int
     rows: int | None
     partition: Mapping[str, Any]
@@ -197,8 +198,10 @@ def _live_file(row: dict[str, Any], names: Mapping[str, list[str]]) -> LiveFile:
         values = {name: row[f"{key}\0{name}"] for name in names[key]}
         return {name: value for name, value in values.items() if keep_null or value is not None}
 
+    path, removable = path_of(row["path"])
     return LiveFile(
-        path=path_of(row["path"]),
+        path=path,
+        removable=removable,
         size=row["size_bytes"],
         rows=row["num_records"],
         partition=part("partition", keep_null=True),

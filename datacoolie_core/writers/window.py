@@ -138,7 +138,8 @@ def _attempt(replay: _Replay, table: DeltaTable | None) -> WriteResult:
         return _commit(replay, None, _Parts())
     files = live_files(table, [replay.window.column])
     near = [file for file in files if replay.window.overlaps(file)]
-    if any(file.path is None for file in near) or features.needs_library(table, removing=True):
+    features.refuse_paths(near)
+    if features.needs_library(table, removing=True):
         return _through_library(replay, table)
     return _commit(replay, table, _parts(replay, files, near))
 
@@ -169,7 +170,7 @@ def _parts(replay: _Replay, files: list[LiveFile], near: list[LiveFile]) -> _Par
         .collect(engine="streaming")
     )
     hit = dict(inside.iter_rows())
-    cut = [file for file in partly if job.place.path(file.path or "") in hit]
+    cut = [file for file in partly if job.place.path(file.path) in hit]
     staying = stored.scan(job.place, cut, schema).filter(~window.rows)
     kept = job.staging.write(staying, replay.layout) if cut else []
     return _Parts([*whole, *cut], kept, sum(hit.values()), rows_of(files))

@@ -123,17 +123,6 @@ class Demo:
         for key in self.keys_of(event.step_key):
             self.lines.setdefault(key, Line()).status = "failed"
 
-    def last_count(self, key: tuple[str, ...]) -> int | None:
-        """Return the rows of a table as the last load that counted them says."""
-        import dagster as dg
-
-        page = self.instance.fetch_materializations(dg.AssetKey(key), limit=100)
-        for record in page.records:
-            event = record.asset_materialization
-            if event is not None and (count := event.metadata.get("dagster/row_count")):
-                return int(count.value)
-        return None
-
     def keys_of(self, step: str) -> Iterator[tuple[str, ...]]:
         """Yield the assets that a step loads."""
         for spec in self.defs.resolve_all_asset_specs():
@@ -183,8 +172,7 @@ def show(demo: Demo, seconds: float) -> None:
         table.add_column(title, justify=side, no_wrap=True)
     for key, line in demo.lines.items():
         style = STYLES.get(line.status, "")
-        count = demo.last_count(key) if line.rows is None else line.rows
-        rows = "" if count is None else f"{count:,}"
+        rows = "" if line.rows is None else f"{line.rows:,}"
         status = f"[{style}]{line.status}[/]" if style else line.status
         table.add_row(
             "/".join(key), status, rows, line.watermark, f"{sum(line.seconds.values()):.1f}"

@@ -44,44 +44,95 @@ TIME, FIXED = dg.TimeWindowPartitionsDefinition, dg.StaticPartitionsDefinition
     ("replay", "kind", "keys"),
     [
         (
-            {"start": "2013-01-01", "end": "2013-04-01", "chunk_interval": {"months": 1},
-             "timezone": "America/New_York"},
-            TIME, ["2013-01", "2013-02", "2013-03"],
+            {
+                "start": "2013-01-01",
+                "end": "2013-04-01",
+                "chunk_interval": {"months": 1},
+                "timezone": "America/New_York",
+            },
+            TIME,
+            ["2013-01", "2013-02", "2013-03"],
         ),
         (
             {"start": "2024-01-01", "end": "2025-01-01", "chunk_interval": {"months": 3}},
-            TIME, ["2024-01", "2024-04", "2024-07", "2024-10"],
+            TIME,
+            ["2024-01", "2024-04", "2024-07", "2024-10"],
         ),
         (  # a cron restarts each January
             {"start": "2024-01-01", "end": "2025-07-01", "chunk_interval": {"months": 5}},
-            FIXED, None,
+            FIXED,
+            None,
         ),
         (  # partial first and last chunk
             {"start": "2025-01-15", "end": "2025-04-10", "chunk_interval": {"months": 1}},
-            FIXED, ["2025-01", "2025-02", "2025-03", "2025-04"],
+            FIXED,
+            ["2025-01", "2025-02", "2025-03", "2025-04"],
         ),
-        ({"start": "2020-01-01", "end": "2023-01-01", "chunk_interval": {"years": 1}},
-         TIME, ["2020", "2021", "2022"]),
-        ({"start": "2024-02-27", "end": "2024-03-02", "chunk_interval": {"days": 1}},
-         TIME, ["2024-02-27", "2024-02-28", "2024-02-29", "2024-03-01"]),
-        ({"start": "2024-12-23", "end": "2025-01-13", "chunk_interval": {"weeks": 1}},
-         TIME, ["2024-12-23", "2024-12-30", "2025-01-06"]),  # pb-iso-weeks
+        (
+            {"start": "2020-01-01", "end": "2023-01-01", "chunk_interval": {"years": 1}},
+            TIME,
+            ["2020", "2021", "2022"],
+        ),
+        (
+            {"start": "2024-02-27", "end": "2024-03-02", "chunk_interval": {"days": 1}},
+            TIME,
+            ["2024-02-27", "2024-02-28", "2024-02-29", "2024-03-01"],
+        ),
+        (
+            {"start": "2024-12-23", "end": "2025-01-13", "chunk_interval": {"weeks": 1}},
+            TIME,
+            ["2024-12-23", "2024-12-30", "2025-01-06"],
+        ),  # pb-iso-weeks
         ({"start": "2024-01-01", "end": "2024-01-29", "chunk_interval": {"days": 7}}, TIME, None),
         ({"start": "2024-01-01", "end": "2024-01-29", "chunk_interval": {"days": 3}}, FIXED, None),
         ({"start": "2024-01-01", "end": "2024-02-26", "chunk_interval": {"weeks": 2}}, FIXED, None),
-        ({"start": "2024-01-01T00:00:00", "end": "2024-01-02T00:00:00",
-          "chunk_interval": {"hours": 6}}, TIME, None),
-        ({"start": "2024-01-01T00:00:00", "end": "2024-01-03T00:00:00",
-          "chunk_interval": {"hours": 5}}, FIXED, None),
-        ({"start": "2024-01-01T00:00:00", "end": "2024-01-01T01:00:00",
-          "chunk_interval": {"minutes": 15}}, TIME, None),
-        ({"start": "2019-12-31", "end": "2020-05-01", "chunk_interval": {"months": 1}},
-         FIXED, None),  # pb-month-end-chunks
-        ({"start": 0, "end": 2500, "step": 1000, "chunk_column": "id"},
-         FIXED, ["0000", "1000", "2000"]),
+        (
+            {
+                "start": "2024-01-01T00:00:00",
+                "end": "2024-01-02T00:00:00",
+                "chunk_interval": {"hours": 6},
+            },
+            TIME,
+            None,
+        ),
+        (
+            {
+                "start": "2024-01-01T00:00:00",
+                "end": "2024-01-03T00:00:00",
+                "chunk_interval": {"hours": 5},
+            },
+            FIXED,
+            None,
+        ),
+        (
+            {
+                "start": "2024-01-01T00:00:00",
+                "end": "2024-01-01T01:00:00",
+                "chunk_interval": {"minutes": 15},
+            },
+            TIME,
+            None,
+        ),
+        (
+            {"start": "2019-12-31", "end": "2020-05-01", "chunk_interval": {"months": 1}},
+            FIXED,
+            None,
+        ),  # pb-month-end-chunks
+        (
+            {"start": 0, "end": 2500, "step": 1000, "chunk_column": "id"},
+            FIXED,
+            ["0000", "1000", "2000"],
+        ),
         ({"start": "2024-01-01", "end": "2024-03-01"}, FIXED, ["2024-01-01_2024-03-01"]),
-        ({"start": "2024-01-01", "end": "2024-03-01", "chunk_interval": {"months": 1, "days": 3}},
-         FIXED, None),
+        (
+            {
+                "start": "2024-01-01",
+                "end": "2024-03-01",
+                "chunk_interval": {"months": 1, "days": 3},
+            },
+            FIXED,
+            None,
+        ),
     ],
 )
 def test_partitions_are_the_cores_chunks(replay, kind, keys):
