@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import socket
 import sys
 import time
 import urllib.parse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import TimeoutError, sync_playwright
 
 ROOT = Path(__file__).parents[1]
 IMAGES = Path(__file__).parent / "images"
@@ -38,12 +39,18 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def shoot(page: Page, name: str) -> None:
+def shoot(page: Page, name: str, **options: Any) -> None:
     """Save what the page shows, once it has settled."""
     time.sleep(3)  # noqa: TID251 - the UI polls and animates
     IMAGES.mkdir(exist_ok=True)
-    page.screenshot(path=IMAGES / f"{name}.png")
+    page.screenshot(path=IMAGES / f"{name}.png", **options)
     print(f"docs/images/{name}.png")
+
+
+def skip_dialog(page: Page) -> None:
+    """Close the dialog that an instance shows at the first visit."""
+    with contextlib.suppress(TimeoutError):
+        page.get_by_role("button", name="Skip").click(timeout=8_000)
 
 
 def take(page: Page, url: str) -> None:
@@ -51,10 +58,8 @@ def take(page: Page, url: str) -> None:
     groups = ",".join(f"global@global:{stage}" for stage in ("bronze", "silver", "gold"))
     page.goto(f"{url}/asset-groups?expanded={urllib.parse.quote(groups)}")
     page.get_by_text("daily_delays", exact=True).last.wait_for()
-    shoot(page, "lineage")
-    page.goto(f"{url}/assets/bronze/flights?view=overview")
-    page.get_by_text("datacoolie/watermark_value").first.wait_for()
-    shoot(page, "asset")
+    skip_dialog(page)
+    shoot(page, "lineage", clip={"x": 542, "y": 110, "width": 856, "height": 736})
     page.goto(f"{url}/assets/bronze/flights?view=partitions")
     page.get_by_text("Materialized (12)").wait_for()
     page.get_by_text("2013-01", exact=True).first.click()
@@ -62,6 +67,10 @@ def take(page: Page, url: str) -> None:
     page.goto(f"{url}/locations/flights/jobs/bronze_incremental/playground")
     page.get_by_role("button", name="Launch Run").wait_for()
     shoot(page, "launchpad")
+    page.set_viewport_size({"width": 1440, "height": 1600})
+    page.goto(f"{url}/assets/silver/flights?view=overview")
+    page.get_by_text("datacoolie/watermark_value").first.scroll_into_view_if_needed()
+    shoot(page, "asset")
 
 
 def main() -> int:
@@ -77,9 +86,6 @@ def main() -> int:
             browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=BROWSER)
             page = browser.new_page(viewport={"width": 1440, "height": 900})
             page.set_default_timeout(60_000)
-            page.add_locator_handler(
-                page.get_by_role("button", name="Skip"), lambda button: button.click()
-            )
             take(page, f"http://127.0.0.1:{port}")
             browser.close()
     finally:

@@ -19,6 +19,12 @@ FILE_TIME = "__file_modification_time"
 _INSTANT = pl.Datetime("us", "UTC")
 
 
+def file_column_names(hive: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return the columns that come from a file's path: its ``key=value`` folders, then ours."""
+    keys = dict.fromkeys(key for values in hive.values() for key in values)
+    return [*keys, FILE_NAME, FILE_PATH, FILE_TIME]
+
+
 def with_file_columns(
     frame: pl.LazyFrame,
     files: Sequence[LocalFile],
@@ -33,19 +39,19 @@ def with_file_columns(
         frame: A scan with ``include_file_paths=SCANNED_PATH``.
         files: Every file of the scan.
         hive: File → the values of its folders, as text.
-        columns: The scan's columns.
+        columns: The files' own columns.
     """
     added = [
         _by_file(FILE_NAME, {file.path: file.name for file in files}, pl.String),
         _by_file(FILE_PATH, {file.path: file.info.uri for file in files}, pl.String),
         _by_file(FILE_TIME, {file.path: file.info.modified_at for file in files}, _INSTANT),
     ]
-    keys = list(dict.fromkeys(key for values in hive.values() for key in values))
+    names = file_column_names(hive)
     folders = [
         _by_file(key, {file.path: hive[file.info.uri].get(key) for file in files}, pl.String)
-        for key in keys
+        for key in names[: -len(added)]
     ]
-    stale = [name for name in (FILE_NAME, FILE_PATH, FILE_TIME, *keys) if name in columns]
+    stale = [name for name in names if name in columns]
     return frame.drop(stale).with_columns(*folders, *added).drop(SCANNED_PATH)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from datacoolie_core.readers.file_columns import SCANNED_PATH, with_file_columns
+from datacoolie_core.readers.file_columns import file_column_names, with_file_columns
 from datacoolie_core.readers.source import Source
 from datacoolie_core.readers.union import Schema, concatenated, united
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from datacoolie_core.readers.discovery import Discovery
     from datacoolie_core.readers.local_files import LocalFile
 
+SINGLE_SCANS = 64
+"""Up to this many files are scanned one by one."""
 Scan = Callable[[Sequence[str], Schema], pl.LazyFrame]
 """Paths and their schema → a scan that has ``SCANNED_PATH`` too."""
 
@@ -58,19 +60,31 @@ def scanned(
     told = (*found.warnings, *warnings)
     if not files:
         return Source(pl.LazyFrame(), action, told, empty=True, close=close)
-    schema = united((entry.file.info.uri, entry.schema) for entry in files)
-    if one_scan:
-        frame = scan([entry.file.path for entry in files], schema)
-    else:
-        groups = [(scan(paths, own), own) for own, paths in _alike(files)]
-        frame = concatenated(groups, schema)
-    local = [entry.file for entry in files]
-    frame = with_file_columns(frame, local, found.hive, [*schema, SCANNED_PATH])
-    return Source(frame, action, told, diagnose=diagnose, close=close)
+    ours = file_column_names(found.hive)
+    schema = united((entry.file.info.uri, _without(ours, entry.schema)) for entry in files)
+    parts: list[tuple[pl.LazyFrame, Schema]] = []
+    for own, together in _groups(files, schema if one_scan else None):
+        part = scan([file.path for file in together], own)
+        parts.append((with_file_columns(part, together, found.hive, own), _without(ours, own)))
+    return Source(concatenated(parts, schema), action, told, diagnose=diagnose, close=close)
 
 
-def _alike(files: Sequence[ScannedFile]) -> list[tuple[Schema, list[str]]]:
-    groups: dict[tuple[tuple[str, pl.DataType], ...], list[str]] = {}
+def _without(names: Sequence[str], schema: Schema) -> Schema:
+    return {name: dtype for name, dtype in schema.items() if name not in names}
+
+
+def _groups(
+    files: Sequence[ScannedFile], united_schema: Schema | None
+) -> list[tuple[Schema, list[LocalFile]]]:
+    """Return which files are scanned together.
+
+    A file on its own is cheapest: what its rows say of it is a constant. But a plan of many scans
+    costs time with the square of their number, so many files of one schema are one scan.
+    """
+    if len(files) <= SINGLE_SCANS:
+        return [(united_schema or entry.schema, [entry.file]) for entry in files]
+    groups: dict[tuple[tuple[str, pl.DataType], ...], list[LocalFile]] = {}
     for entry in files:
-        groups.setdefault(tuple(entry.schema.items()), []).append(entry.file.path)
-    return [(dict(key), paths) for key, paths in groups.items()]
+        own = united_schema or entry.schema
+        groups.setdefault(tuple(own.items()), []).append(entry.file)
+    return [(dict(key), together) for key, together in groups.items()]

@@ -25,7 +25,8 @@ def count_windows(dataflow: Dataflow, windows: Sequence[Window], context: RunCon
         return []
     prepared = prepare(dataflow, context)
     column = followed_column(dataflow, windows[0].column)
-    return delta.count_windows(prepared.uri, column, windows, prepared.storage_options)
+    zone = dataflow.transform.configure.timestamp_timezone
+    return delta.count_windows(prepared.uri, column, windows, prepared.storage_options, zone=zone)
 
 
 def table_figures(
@@ -38,7 +39,7 @@ def table_figures(
         written: What the writer did, None if it was not asked.
     """
     rows = written.table_rows if written else None
-    schema = written.schema if written else {}
+    schema: Mapping[str, str] = written.schema if written else {}
     try:
         if rows is None:
             rows = delta.table_row_count(prepared.uri, prepared.storage_options)

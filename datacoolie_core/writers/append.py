@@ -59,7 +59,7 @@ def load(job: Load) -> WriteResult:
                 table = open_table(job.place)
         if table is not None and features.needs_library(table, removing=False):
             return library.append(job, table, change, counts)
-        before = 0 if table is None else rows_of(live_files(table))
+        before = 0 if table is None else rows_of(table, live_files(table))
         version = job.commit(table, change)
         return result_of(job.place, Outcome(table, change, version, before), counts)
 

@@ -1,4 +1,4 @@
-"""Count rows of a table without loading it: all of them, or those of windows."""
+"""Figures of a table without loading it: rows, rows of windows, the maximum of a column."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from datacoolie_core.errors import WriteError
 from datacoolie_core.writers.load import rows_of
 from datacoolie_core.writers.ranges import range_of
 from datacoolie_core.writers.stored import scan_live
@@ -15,7 +16,7 @@ from datacoolie_core.writers.types import delta_name
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from datacoolie_core.plan.windows import Window
+    from datacoolie_core.plan.windows import Scalar, Window
 
 
 def table_row_count(uri: str, storage_options: Mapping[str, str] | None = None) -> int | None:
@@ -24,9 +25,8 @@ def table_row_count(uri: str, storage_options: Mapping[str, str] | None = None) 
     table = open_table(place)
     if table is None:
         return None
-    exact = "deletionVectors" not in (table.protocol().reader_features or [])
     files = live_files(table)
-    known = rows_of(files) if exact else None
+    known = rows_of(table, files)
     if known is not None:
         return known
     rows = scan_live(place, table, files, table_schema(table))
@@ -64,6 +64,32 @@ def count_windows(
         known.rows.sum().cast(pl.Int64).alias(str(number)) for number, known in enumerate(ranges)
     )
     return list(counts.collect(engine="streaming").row(0))
+
+
+def column_maximum(
+    uri: str, column: str, storage_options: Mapping[str, str] | None = None
+) -> Scalar | None:
+    """Return the highest value of a table's column, nulls and NaN left aside; None if there is none.
+
+    Args:
+        uri: The table's location.
+        column: The destination column.
+        storage_options: For the object store.
+
+    Raises:
+        WriteError: There is no such column.
+    """
+    place = Place(uri, storage_options or {})
+    table = open_table(place)
+    if table is None:
+        return None
+    schema = table_schema(table)
+    if column not in schema:
+        raise WriteError(f"the table has no column '{column}'", place=uri, code="missing_column")
+    values = pl.col(column)
+    kept = values.drop_nans() if schema[column].is_float() else values
+    rows = scan_live(place, table, live_files(table), schema)
+    return rows.select(kept.max()).collect(engine="streaming").item()
 
 
 def read_schema(

@@ -13,7 +13,12 @@ from datacoolie_core import clock
 from datacoolie_core.errors import WriteError
 from datacoolie_core.writers import append, merge_upsert, overwrite, window
 from datacoolie_core.writers.commit import UNKNOWN_OUTCOME, Sleep
-from datacoolie_core.writers.counting import count_windows, read_schema, table_row_count
+from datacoolie_core.writers.counting import (
+    column_maximum,
+    count_windows,
+    read_schema,
+    table_row_count,
+)
 from datacoolie_core.writers.history import inspect
 from datacoolie_core.writers.load import Load
 from datacoolie_core.writers.staging import Staging
@@ -26,7 +31,7 @@ if TYPE_CHECKING:
 
     from datacoolie_core.writers.request import Finish, OnPhase, WriteRequest, WriteResult
 
-__all__ = ["count_windows", "inspect", "read_schema", "table_row_count", "write"]
+__all__ = ["column_maximum", "count_windows", "inspect", "read_schema", "table_row_count", "write"]
 
 _LOADS: dict[str, Callable[[Load], WriteResult]] = {
     "append": append.load,

@@ -280,7 +280,14 @@ def nothing(counts: Counts | None = None) -> WriteResult:
     return replace(WriteResult(committed=False), **vars(counts or Counts()))
 
 
-def rows_of(files: Sequence[LiveFile] | Sequence[StagedFile]) -> int | None:
-    """Return the rows of some files, None if the log does not know them all."""
+def rows_of(table: DeltaTable, files: Sequence[LiveFile]) -> int | None:
+    """Return the rows of some live files, None if the log does not know them all.
+
+    Args:
+        table: Theirs; with deletion vectors the counts of its files say too much.
+        files: Some of its files.
+    """
+    if "deletionVectors" in (table.protocol().reader_features or []):
+        return None
     counts = [file.rows for file in files]
     return None if None in counts else sum(cast("list[int]", counts))

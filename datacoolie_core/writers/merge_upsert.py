@@ -203,7 +203,7 @@ def _copy_on_write(
         removed=touched,
         info=commit_info(merge.job.request, merge.decided, counts),
     )
-    return _committed(merge, table, change, counts, rows_of(files))
+    return _committed(merge, table, change, counts, rows_of(table, files))
 
 
 def _narrowed(merge: _Merge, near: list[LiveFile], schema: pl.Schema) -> list[LiveFile]:

@@ -108,7 +108,7 @@ def _attempt(surplus: _Surplus, table: DeltaTable | None) -> WriteResult:
     )
     if table is not None and features.needs_library(table, removing=False):
         return library.append(job, table, change, counts)
-    before = 0 if table is None else rows_of(live_files(table))
+    before = 0 if table is None else rows_of(table, live_files(table))
     try:
         version = job.commit(table, change)
     except LostRaceError:

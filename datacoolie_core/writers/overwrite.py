@@ -55,7 +55,7 @@ def replace_all(
 
     def attempt(table: DeltaTable | None) -> WriteResult:
         removed = [] if table is None else live_files(table)
-        before = rows_of(removed)
+        before = 0 if table is None else rows_of(table, removed)
         counts = Counts(rows_inserted=rows, rows_deleted=before or 0)
         same = table is not None and table_schema(table) == layout.schema
         if same and not (counts.changes or removed or decided.required):

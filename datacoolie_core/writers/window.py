@@ -141,7 +141,7 @@ def _attempt(replay: _Replay, table: DeltaTable | None) -> WriteResult:
     features.refuse_paths(near)
     if features.needs_library(table, removing=True):
         return _through_library(replay, table)
-    return _commit(replay, table, _parts(replay, files, near))
+    return _commit(replay, table, _parts(replay, table, files, near))
 
 
 def _through_library(replay: _Replay, table: DeltaTable) -> WriteResult:
@@ -155,7 +155,9 @@ def _through_library(replay: _Replay, table: DeltaTable) -> WriteResult:
     return library.replace_range(replay.job, table, change, counts, replay.window)
 
 
-def _parts(replay: _Replay, files: list[LiveFile], near: list[LiveFile]) -> _Parts:
+def _parts(
+    replay: _Replay, table: DeltaTable, files: list[LiveFile], near: list[LiveFile]
+) -> _Parts:
     """Write the rows that stay; a file none of whose rows is inside is left alone."""
     job, window = replay.job, replay.window
     whole = [file for file in near if window.covers(file)]
@@ -173,7 +175,7 @@ def _parts(replay: _Replay, files: list[LiveFile], near: list[LiveFile]) -> _Par
     cut = [file for file in partly if job.place.path(file.path) in hit]
     staying = stored.scan(job.place, cut, schema).filter(~window.rows)
     kept = job.staging.write(staying, replay.layout) if cut else []
-    return _Parts([*whole, *cut], kept, sum(hit.values()), rows_of(files))
+    return _Parts([*whole, *cut], kept, sum(hit.values()), rows_of(table, files))
 
 
 def _commit(replay: _Replay, table: DeltaTable | None, parts: _Parts) -> WriteResult:

@@ -325,3 +325,20 @@ def test_without_watermark_columns_everything_is_read_each_time(project, load_ty
     project.run_one()
     project.run_one()
     assert project.ids() == ([1, 1] if load_type == "append" else [1])
+
+
+def test_a_cleaned_log_and_a_lost_store_take_the_tables_own_maximum(project):
+    project.flow(watermark=["ts"])
+    project.write("t", "a.parquet", rows((1, at(1)), (2, at(2))))
+    project.run_one()
+    table = DeltaTable(project.path())
+    table.alter.set_table_properties({"delta.logRetentionDuration": "interval 0 seconds"})
+    table.create_checkpoint()
+    table.cleanup_metadata()
+    for entry in sorted((Path(project.path()) / "_delta_log").glob("*.json"))[:-1]:
+        entry.unlink()
+    shutil.rmtree(project.root / ".datacoolie")
+    project.write("t", "b.parquet", rows((3, at(2)), (4, at(3))))
+    result = project.run_one()
+    assert project.ids() == [1, 2, 3, 4]
+    assert "log_cleaned" in [one.code for one in result.warnings]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 
 import polars as pl
 import pytest
@@ -10,7 +11,51 @@ from deltalake import DeltaTable, Field, Schema, write_deltalake
 
 from datacoolie_core.errors import WriteError
 from datacoolie_core.plan.windows import Window
+from datacoolie_core.writers import delta
 from datacoolie_core.writers.request import Overlap
+
+Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+
+
+def deletion_vector(positions):
+    """An inline deletion vector, as the Delta protocol and the Roaring format have it."""
+    body = struct.pack("<iqI", 1681511377, 1, 0)
+    body += struct.pack("<IIHHI", 12346, 1, 0, len(positions) - 1, 16)
+    body += b"".join(struct.pack("<H", position) for position in positions)
+    body += bytes(-len(body) % 4)
+    text = ""
+    for start in range(0, len(body), 4):
+        number = int.from_bytes(body[start : start + 4], "big")
+        text += "".join(Z85[number // 85**power % 85] for power in (4, 3, 2, 1, 0))
+    return {
+        "storageType": "i",
+        "pathOrInlineDv": text,
+        "sizeInBytes": len(body),
+        "cardinality": len(positions),
+    }
+
+
+def delete_by_vector(lake, positions):
+    """What another engine's DELETE leaves: the same file, some rows of it struck out."""
+    version = lake.table.version()
+    log = lake.path / "_delta_log"
+    lines = (log / f"{version:020}.json").read_text().splitlines()
+    (add,) = [json.loads(line)["add"] for line in lines if '"add"' in line]
+    remove = {
+        "path": add["path"],
+        "deletionTimestamp": 1,
+        "dataChange": True,
+        "partitionValues": {},
+        "size": add["size"],
+    }
+    actions = [
+        {"commitInfo": {"timestamp": 1, "operation": "DELETE", "operationParameters": {}}},
+        {"remove": remove},
+        {"add": {**add, "deletionVector": deletion_vector(positions)}},
+    ]
+    text = "\n".join(json.dumps(action) for action in actions)
+    (log / f"{version + 1:020}.json").write_text(text)
+
 
 ROWS = pl.DataFrame({"id": [1, 2], "v": ["a", "b"]})
 
@@ -189,3 +234,41 @@ def test_paths_that_another_engine_spelled_differently_are_not_removed_in_vain(l
 
     lake.merge(pl.DataFrame({"id": [2], "p": ["q"]}))
     assert lake.rows("id", "p") == [(1, "x!y"), (2, "q")]
+
+
+@pytest.fixture
+def struck(lake):
+    """Rows 1 and 4 are left; 2 and 3 are struck out by a deletion vector."""
+    frame = pl.DataFrame({"id": [1, 2, 3, 4], "v": ["a", "b", "c", "d"]})
+    write_deltalake(
+        lake.uri, frame, configuration={"delta.enableDeletionVectors": "true"}, mode="overwrite"
+    )
+    delete_by_vector(lake, [1, 2])
+    assert lake.rows() == [(1, "a"), (4, "d")]
+    return lake
+
+
+def test_rows_that_are_struck_out_stay_gone_after_a_merge(struck):
+    result = struck.merge(pl.DataFrame({"id": [2, 4], "v": ["B", "D"]}))
+    assert struck.rows() == [(1, "a"), (2, "B"), (4, "D")]
+    assert (result.rows_inserted, result.rows_updated) == (1, 1)
+
+
+def test_rows_that_are_struck_out_are_not_counted_or_compared(struck):
+    assert delta.table_row_count(struck.uri) == 2
+    assert delta.count_windows(struck.uri, "id", [Window("id", 1, 4)]) == [1]
+    result = struck.load(pl.DataFrame({"id": [1, 2], "v": ["a", "b"]}), overlap=Overlap())
+    assert (result.rows_inserted, result.rows_unchanged) == (1, 1)
+    assert struck.rows() == [(1, "a"), (2, "b"), (4, "d")]
+    assert result.table_rows is None
+
+
+def test_windows_and_overwrites_replace_rows_beside_a_deletion_vector(struck):
+    window = Window("id", 3, 9)
+    result = struck.load(
+        pl.DataFrame({"id": [5], "v": ["e"]}), mode="replace_window", window=window
+    )
+    assert struck.rows() == [(1, "a"), (5, "e")]
+    assert result.rows_deleted == 1
+    struck.load(pl.DataFrame({"id": [7], "v": ["z"]}), "overwrite")
+    assert struck.rows() == [(7, "z")]

@@ -274,9 +274,13 @@ def worker(path, load_type, number, loads, results):
     from datacoolie_core.writers.request import Commit, WriteRequest
 
     flow = dataflow_of(load_type, ("id",) if load_type == "merge_upsert" else ())
+
+    def always_commit(_rows):
+        return Commit({}, required=True)
+
     flow = flow.model_copy(update={"dataflow_id": f"flow-{number}"})
     for turn in range(loads):
-        rows = [n for n in range(20)] if load_type == "merge_upsert" else [number * 1000 + turn]
+        rows = list(range(20)) if load_type == "merge_upsert" else [number * 1000 + turn]
         frame = pl.LazyFrame({"id": rows, "by": [number] * len(rows)})
         request = WriteRequest(
             dataflow=flow,
@@ -286,8 +290,7 @@ def worker(path, load_type, number, loads, results):
             expected_sequence=turn or None,
         )
         try:
-            decided = Commit({}, required=True)
-            delta.write(request, frame, lambda _: decided, lambda _: None, sleep=clock.sleep)
+            delta.write(request, frame, always_commit, lambda _: None, sleep=clock.sleep)
         except Exception as error:  # noqa: BLE001 - the test shows it
             results.put(repr(error))
             return

@@ -25,7 +25,7 @@ class Daemon:
                 defs=definitions,
                 instance=self.lake.instance,
                 cursor=self.cursor,
-                evaluation_time=at,
+                evaluation_time=at or datetime.now(UTC),
             )
         self.cursor = result.cursor
         return {
@@ -152,7 +152,7 @@ def test_on_cron_waits_for_those_that_tick_with_it(lake, daemon):
         "copy", stage="clean", source={"connection_name": "raw", "table": "events"}, options=CRON
     )
     lake.events_csv(*DAYS)
-    before = datetime(2024, 3, 12, 10, 59, tzinfo=UTC)
+    before = datetime(2024, 3, 12, 9, 59, tzinfo=UTC)  # summer time began on the 10th
     with time_machine.travel(before) as clock:
         daemon.tick()
         clock.shift(120)
