@@ -1,1 +1,63 @@
-"""The core: loads DataCoolie metadata and runs its dataflows. Never imports Dagster."""
+"""The core: loads DataCoolie metadata and runs its dataflows. Never imports Dagster.
+
+The public names come from here; each is imported when it is first used, so that a process that
+only reads metadata loads no engine.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from datacoolie_core.driver import DataCoolieDriver
+    from datacoolie_core.errors import DataCoolieError
+    from datacoolie_core.metadata.loader import load_metadata
+    from datacoolie_core.metadata.models import Dataflow, Metadata
+    from datacoolie_core.metadata.providers import FileProvider
+    from datacoolie_core.plan.chunks import generate_chunks
+    from datacoolie_core.run.config import DataCoolieRunConfig
+    from datacoolie_core.run.executor import ParallelExecutor
+    from datacoolie_core.run.results import DataflowResult, ExecutionResult
+    from datacoolie_core.run.retry import RetryHandler
+    from datacoolie_core.state.stores import FileStateStore, StateStore
+
+__all__ = [
+    "DataCoolieDriver",
+    "DataCoolieError",
+    "DataCoolieRunConfig",
+    "Dataflow",
+    "DataflowResult",
+    "ExecutionResult",
+    "FileProvider",
+    "FileStateStore",
+    "Metadata",
+    "ParallelExecutor",
+    "RetryHandler",
+    "StateStore",
+    "generate_chunks",
+    "load_metadata",
+]
+
+_HOMES = {
+    "DataCoolieDriver": "driver",
+    "DataCoolieError": "errors",
+    "DataCoolieRunConfig": "run.config",
+    "Dataflow": "metadata.models",
+    "DataflowResult": "run.results",
+    "ExecutionResult": "run.results",
+    "FileProvider": "metadata.providers",
+    "FileStateStore": "state.stores",
+    "Metadata": "metadata.models",
+    "ParallelExecutor": "run.executor",
+    "RetryHandler": "run.retry",
+    "StateStore": "state.stores",
+    "generate_chunks": "plan.chunks",
+    "load_metadata": "metadata.loader",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,7 +16,7 @@ from datacoolie_core.plan.graph import build_graph
 from datacoolie_core.plan.planner import Plan, build_plan
 from datacoolie_core.plan.query import query_reader
 from datacoolie_core.plan.replay import replay_refusal
-from datacoolie_core.plan.selection import select
+from datacoolie_core.plan.selection import select, skip_reason
 from datacoolie_core.run.config import DataCoolieRunConfig
 from datacoolie_core.run.context import RunContext
 from datacoolie_core.run.events import DataflowFinished, RunFinished, RunStarted
@@ -298,7 +298,16 @@ class DataCoolieDriver:
             sql_paths=self._sql_paths,
             resolvers=self._resolvers,
             full_refresh=full_refresh,
+            shared=self._shared(),
         )
+
+    def _shared(self) -> set[str]:
+        """Return the ids of dataflows whose destination other active dataflows write too."""
+        shared: set[str] = set()
+        for writers in self.graph.destinations.values():
+            active = {one for one in writers if skip_reason(self.graph.by_id[one]) is None}
+            shared |= {one for one in writers if active - {one}}
+        return shared
 
     def _open_store(self, state: StateStore | str | None) -> StateStore:
         if state is None or isinstance(state, str):

@@ -68,7 +68,7 @@ def resolve(
 
     A source ``prefix:argument`` goes to the resolver of that prefix; ``env:`` is built in and
     reads the environment variable argument + key. Any other source reads the environment
-    variable source + key.
+    variable source + key; one without a prefix through the resolver of ``env``, if it is given.
 
     Args:
         configure: The connection's configure; the value of a secret field is its *key*.
@@ -103,7 +103,10 @@ def _resolve_one(
         name, remedy = f"'{key}' of '{source}'", f"Add it to what '{prefix}' reads."
     else:
         variable = f"{argument if prefix == 'env' and colon else source}{key}"
-        value = os.environ.get(variable)
+        if not colon and "env" in resolvers:
+            value = _ask(resolvers["env"], "env", "", variable, place)
+        else:
+            value = os.environ.get(variable)
         name, remedy = f"the environment variable {variable}", f"Set {variable}."
         if colon and prefix != "env":
             remedy = f"Set {variable}, or pass a resolver for '{prefix}'."

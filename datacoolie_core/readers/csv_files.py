@@ -76,9 +76,10 @@ def open_csv(request: ReadRequest) -> Source:
     Raises:
         ReadError: A file or an option can't be used.
     """
-    options = {"infer_schema": False, "missing_columns": "insert"}
+    options: dict[str, Any] = {"infer_schema": False, "missing_columns": "insert"}
     options |= read_options(request.dataflow, OPTIONS, ALIASES)
     strict = options.pop("missing_columns") == "raise"
+    limit = options.pop("n_rows", None)
     found = discover(request, SUFFIXES)
     local = LocalFiles(
         storage_options=request.dataflow.source.connection.configure.storage_options,
@@ -97,6 +98,7 @@ def open_csv(request: ReadRequest) -> Source:
             close=local.close,
             diagnose=csv_diagnosis(files, options),
             warnings=_warnings(headed, options),
+            limit=limit,
         )
     except BaseException:
         local.close()

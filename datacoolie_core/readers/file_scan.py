@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -40,6 +40,7 @@ def scanned(
     diagnose: Callable[[Exception], ReadError | None],
     warnings: Sequence[tuple[str, str]] = (),
     one_scan: bool = False,
+    limit: int | None = None,
 ) -> Source:
     """Return the rows of all files, columns united by name, with the file columns.
 
@@ -51,12 +52,9 @@ def scanned(
         diagnose: Explains an error of the engine.
         warnings: Code and message.
         one_scan: The format can read files of different schemas as the united one.
+        limit: Rows to read at most, over all files.
     """
-    action = {
-        "path": found.uri,
-        "files": len(found.files),
-        "bytes": sum(info.size for info in found.files),
-    }
+    action = _action(found)
     told = (*found.warnings, *warnings)
     if not files:
         return Source(pl.LazyFrame(), action, told, empty=True, close=close)
@@ -65,8 +63,20 @@ def scanned(
     parts: list[tuple[pl.LazyFrame, Schema]] = []
     for own, together in _groups(files, schema if one_scan else None):
         part = scan([file.path for file in together], own)
-        parts.append((with_file_columns(part, together, found.hive, own), _without(ours, own)))
-    return Source(concatenated(parts, schema), action, told, diagnose=diagnose, close=close)
+        parts.append(
+            (with_file_columns(part, together, found.hive, list(own)), _without(ours, own))
+        )
+    frame = concatenated(parts, schema)
+    frame = frame if limit is None else frame.head(limit)
+    return Source(frame, action, told, diagnose=diagnose, close=close)
+
+
+def _action(found: Discovery) -> dict[str, Any]:
+    return {
+        "path": found.uri,
+        "files": len(found.files),
+        "bytes": sum(info.size for info in found.files),
+    }
 
 
 def _without(names: Sequence[str], schema: Schema) -> Schema:

@@ -44,15 +44,8 @@ def open_json_lines(request: ReadRequest) -> Source:
     Raises:
         ReadError: A file or an option can't be used, or types of one field don't fit together.
     """
-    options: dict[str, Any] = {"infer_schema_length": None}
-    options |= read_options(request.dataflow, OPTIONS, {})
-    if options.pop("multi_line", False):
-        raise ReadError(
-            "format 'jsonl' has one document a line, multi_line can't be true",
-            place="read_options",
-            remedy="Remove the option.",
-            code="bad_option",
-        )
+    options = _options(request)
+    limit = options.pop("n_rows", None)
     found = discover(request, SUFFIXES)
     storage_options = request.dataflow.source.connection.configure.storage_options
     local = LocalFiles(storage_options=storage_options, suffixes=_PLAIN, link_patterns=True)
@@ -71,11 +64,31 @@ def open_json_lines(request: ReadRequest) -> Source:
         files = [local.without_mark(file, _BOM) for file in files]
         entries = [ScannedFile(file, _schema(file, storage_options, options)) for file in files]
         filled = [entry for entry in entries if entry.schema]
-        diagnose = _diagnosis(files)
-        return scanned(filled, found, scan, close=local.close, diagnose=diagnose, one_scan=True)
+        return scanned(
+            filled,
+            found,
+            scan,
+            close=local.close,
+            diagnose=_diagnosis(files),
+            one_scan=True,
+            limit=limit,
+        )
     except BaseException:
         local.close()
         raise
+
+
+def _options(request: ReadRequest) -> dict[str, Any]:
+    options: dict[str, Any] = {"infer_schema_length": None}
+    options |= read_options(request.dataflow, OPTIONS, {})
+    if options.pop("multi_line", False):
+        raise ReadError(
+            "format 'jsonl' has one document a line, multi_line can't be true",
+            place="read_options",
+            remedy="Remove the option.",
+            code="bad_option",
+        )
+    return options
 
 
 def _schema(

@@ -41,29 +41,13 @@ def observed(source: Source, request: ReadRequest) -> Batch:
         for name in request.dataflow.source.watermark_columns
     ]
     frame = _filtered(source.frame, schema, columns, request)
-    usable = _boundary_usable(request, schema)
-    stored = {column.name: _stored(request.stored, column) for column in columns}
+    stored = {column.name: _bound(request.stored, column) for column in columns}
     observation = Observation(
         candidate={name: value for name, value in stored.items() if value is not None},
         columns={name: type_name(dtype) for name, dtype in schema.items()},
-        boundary_usable=usable,
+        boundary_usable=_boundary_usable(request, schema),
     )
-    named = [(f"{_TYPED}{index}", column) for index, column in enumerate(columns)]
-    watched = [
-        Watched(
-            column,
-            column.column if column.plain else temporary,
-            stored[column.name],
-        )
-        for temporary, column in named
-    ]
-    rows = BoundaryRows(watched, request, observation, fingerprint(schema))
-    observation.settle = rows.boundary
-    observer = Observer(observation, watched, request, rows)
-    typed = [column.typed.alias(name) for name, column in named if not column.plain]
-    passed = frame.with_columns(typed).map_batches(
-        observer, schema=schema, streamable=True, validate_output_schema=False
-    )
+    passed = _watched_frame(frame, schema, columns, stored, observation, request)
     return Batch(
         passed,
         observation,
@@ -72,6 +56,29 @@ def observed(source: Source, request: ReadRequest) -> Batch:
         source=frame,
         diagnose=source.diagnose,
         close=source.close,
+    )
+
+
+def _watched_frame(
+    frame: pl.LazyFrame,
+    schema: dict[str, pl.DataType],
+    columns: list[WatermarkColumn],
+    stored: Mapping[str, Scalar | None],
+    observation: Observation,
+    request: ReadRequest,
+) -> pl.LazyFrame:
+    """Return a frame that fills the observation while it is consumed."""
+    named = [(f"{_TYPED}{index}", column) for index, column in enumerate(columns)]
+    watched = [
+        Watched(column, column.column if column.plain else name, stored[column.name])
+        for name, column in named
+    ]
+    rows = BoundaryRows(watched, request, observation, fingerprint(schema))
+    observation.settle = rows.boundary
+    observer = Observer(observation, watched, request, rows)
+    typed = [column.typed.alias(name) for name, column in named if not column.plain]
+    return frame.with_columns(typed).map_batches(
+        observer, schema=schema, streamable=True, validate_output_schema=False
     )
 
 
@@ -116,13 +123,8 @@ def _value(values: Watermark, column: WatermarkColumn) -> Scalar | None:
     return None if key is None else values[key]
 
 
-def _bound(lower: Watermark, column: WatermarkColumn) -> Scalar | None:
-    value = _value(lower, column)
-    return None if value is None else fitted_state(value, column)
-
-
-def _stored(stored: Watermark, column: WatermarkColumn) -> Scalar | None:
-    value = _value(stored, column)
+def _bound(values: Watermark, column: WatermarkColumn) -> Scalar | None:
+    value = _value(values, column)
     return None if value is None else fitted_state(value, column)
 
 

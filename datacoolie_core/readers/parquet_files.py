@@ -36,6 +36,7 @@ def open_parquet(request: ReadRequest) -> Source:
         ReadError: A file or an option can't be used, or types of one column don't fit together.
     """
     options = read_options(request.dataflow, OPTIONS, {})
+    limit = options.pop("n_rows", None)
     found = discover(request, SUFFIXES)
     storage_options = request.dataflow.source.connection.configure.storage_options
     local = LocalFiles(storage_options=storage_options, suffixes=SUFFIXES)
@@ -53,7 +54,7 @@ def open_parquet(request: ReadRequest) -> Source:
     try:
         files = [file for info in found.files for file in local.add(info)]
         entries = [ScannedFile(file, _schema(file, storage_options)) for file in files]
-        return scanned(entries, found, scan, close=local.close, diagnose=_no_diagnosis)
+        return scanned(entries, found, scan, close=local.close, diagnose=_no_diagnosis, limit=limit)
     except BaseException:
         local.close()
         raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from datacoolie_core.errors import WatermarkError
+from datacoolie_core.errors import WatermarkError, WriteError
 from datacoolie_core.plan.columns import destination_column
 from datacoolie_core.plan.lookback import effective_lower
 from datacoolie_core.readers.batch import ReadRequest
@@ -76,8 +76,26 @@ def bound_load(prepared: Prepared, baseline: Baseline, context: RunContext) -> B
     return Bounds(
         request=request,
         run_kind=_kind(dataflow, state, context),
-        mode="replace_all" if fresh else "load",
+        mode=_fresh_mode(dataflow, context) if fresh else "load",
         overlap=_overlap(dataflow, state, lower) if compares else None,
+    )
+
+
+def _fresh_mode(dataflow: Dataflow, context: RunContext) -> Literal["load", "replace_all"]:
+    """Return how a load from the beginning meets what is there.
+
+    Raises:
+        WriteError: Replacing the table would take the rows of other dataflows.
+    """
+    if replaces(dataflow) or dataflow.dataflow_id not in context.shared:
+        return "replace_all"
+    if not appends(dataflow):
+        return "load"
+    raise WriteError(
+        "other active dataflows write the same table, so loading it anew would take their rows",
+        dataflow=dataflow.dataflow_id,
+        remedy="Give this dataflow a table of its own, or make the others inactive.",
+        code="shared_destination",
     )
 
 

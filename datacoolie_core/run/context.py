@@ -10,7 +10,7 @@ from datacoolie_core.run.config import DataCoolieRunConfig
 from datacoolie_core.run.events import Message, PhaseName, PhaseReached
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import datetime
 
     from datacoolie_core.metadata.models import Dataflow
@@ -34,6 +34,7 @@ class RunContext:
         sql_paths: Roots of SQL files.
         resolvers: Secret resolvers by prefix.
         full_refresh: Read from the beginning and replace what is there.
+        shared: Ids of dataflows whose destination other active dataflows write too.
         now: The wall clock.
     """
 
@@ -47,6 +48,7 @@ class RunContext:
     sql_paths: Sequence[str] = ()
     resolvers: Mapping[str, Any] = field(default_factory=dict[str, Any])
     full_refresh: bool = False
+    shared: Collection[str] = ()
     now: Callable[[], datetime] = clock.utc_now
 
     def phase(self, dataflow: Dataflow, name: PhaseName, window: Window | None = None) -> None:

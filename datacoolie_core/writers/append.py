@@ -63,4 +63,4 @@ def load(job: Load) -> WriteResult:
         version = job.commit(table, change)
         return result_of(job.place, Outcome(table, change, version, before), counts)
 
-    return with_redo(job.place, attempt, job.sleep)
+    return with_redo(job.place, table, attempt, job.sleep)

@@ -17,7 +17,7 @@ from datacoolie_core.clock import utc_now
 from datacoolie_core.errors import StorageError, WriteError
 from datacoolie_core.writers.log import LogEntry, entries_after
 from datacoolie_core.writers.request import SupersededError
-from datacoolie_core.writers.tables import LiveFile, Place, delta_schema, open_table
+from datacoolie_core.writers.tables import LiveFile, Place, delta_schema, open_table, refreshed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -236,11 +236,17 @@ def _remove_action(file: LiveFile) -> Any:
     )
 
 
-def with_redo(place: Place, attempt: Callable[[DeltaTable | None], T], sleep: Sleep) -> T:
+def with_redo(
+    place: Place,
+    seen: DeltaTable | None,
+    attempt: Callable[[DeltaTable | None], T],
+    sleep: Sleep,
+) -> T:
     """Try a step against the newest table until no one comes between, at most ten times.
 
     Args:
-        place: The table, opened anew for each try.
+        place: The table.
+        seen: A handle from before the batch was consumed; brought up to date for the first try.
         attempt: Reads the table and commits; raises :class:`LostRaceError` to be called again.
         sleep: Waits for a number of seconds.
 
@@ -253,7 +259,7 @@ def with_redo(place: Place, attempt: Callable[[DeltaTable | None], T], sleep: Sl
             # others who lost the same race must not come back at the same instant
             sleep(random.uniform(0.2, 1.0) * min(0.05 * 2**tried, 3.0))  # noqa: S311
         try:
-            return attempt(open_table(place))
+            return attempt(open_table(place) if tried else refreshed(place, seen))
         except LostRaceError as error:
             lost = error
     raise WriteError(

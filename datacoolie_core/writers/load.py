@@ -88,13 +88,12 @@ class Load:
             )
         return self._layout(schema, kept, table)
 
-    def new_layout(self, schema: pl.Schema) -> Layout:
+    def new_layout(self, schema: pl.Schema, table: DeltaTable | None) -> Layout:
         """Return how the files of a replaced table look.
 
         Partition columns are the metadata's; without any there, those of the table that are left.
         """
         named = self._named_partitions()
-        table = open_table(self.place)
         if named or table is None:
             return self._layout(schema, named, table)
         kept = (name for name in table.metadata().partition_columns if name in schema)

@@ -72,12 +72,13 @@ def load(job: Load) -> WriteResult:
     batch lacks keep their stored values; ``__created_at`` keeps its first.
     """
     replacing = job.request.mode == "replace_all"
-    table = None if replacing else open_table(job.place)
-    rules = _rules(job, None if table is None else table_schema(table))
+    table = open_table(job.place)
+    kept = None if replacing else table
+    rules = _rules(job, None if kept is None else table_schema(kept))
     if table is not None:
         features.refuse(table, removing=True)
-    aligned = job.align(table)
-    layout = job.new_layout(aligned.schema) if replacing else job.layout(aligned.schema, table)
+    aligned = job.align(kept)
+    layout = (job.new_layout if replacing else job.layout)(aligned.schema, table)
     _check_condition(rules, aligned.schema)
     with ExitStack() as stack:
         job.on_phase("staging")
@@ -91,11 +92,11 @@ def load(job: Load) -> WriteResult:
             return nothing()
         if replacing:
             files = job.staging.write(_to_insert(batch, rules), layout)
-            return overwrite.replace_all(job, layout, files, decided)
+            return overwrite.replace_all(job, table, layout, files, decided)
         values = key_values(batch.frame, rules.keys)
         older = everything.rows - batch.rows
         merge = _Merge(job, rules, aligned, layout, batch, values, decided, older)
-        return with_redo(job.place, lambda table: _attempt(merge, table), job.sleep)
+        return with_redo(job.place, table, lambda table: _attempt(merge, table), job.sleep)
 
 
 def _rules(job: Load, table: pl.Schema | None) -> Rules:

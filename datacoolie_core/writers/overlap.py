@@ -72,7 +72,7 @@ def load(job: Load, overlap: Overlap) -> WriteResult:
         if decided is None:
             return nothing()
         surplus = _Surplus(job, overlap, aligned, layout, batch, decided)
-        return with_redo(job.place, lambda table: _attempt(surplus, table), job.sleep)
+        return with_redo(job.place, table, lambda table: _attempt(surplus, table), job.sleep)
 
 
 def _region(job: Load, overlap: Overlap, schema: pl.Schema) -> Range | None:

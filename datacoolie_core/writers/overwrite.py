@@ -30,15 +30,20 @@ if TYPE_CHECKING:
 
 def load(job: Load) -> WriteResult:
     """Replace all rows, and the columns and their types with them."""
+    table = open_table(job.place)
     aligned = job.align(None)
-    layout = job.new_layout(aligned.schema)
+    layout = job.new_layout(aligned.schema, table)
     files = job.stage(aligned, layout)
     decided = job.finish(sum(file.rows for file in files))
-    return nothing() if decided is None else replace_all(job, layout, files, decided)
+    return nothing() if decided is None else replace_all(job, table, layout, files, decided)
 
 
 def replace_all(
-    job: Load, layout: Layout, files: Sequence[StagedFile], decided: Commit
+    job: Load,
+    seen: DeltaTable | None,
+    layout: Layout,
+    files: Sequence[StagedFile],
+    decided: Commit,
 ) -> WriteResult:
     """Put staged files in the place of the whole table.
 
@@ -47,6 +52,7 @@ def replace_all(
 
     Args:
         job: The load.
+        seen: A handle from before the batch was consumed.
         layout: The new columns and partition columns.
         files: Already staged.
         decided: What the pipeline wants to commit.
@@ -80,7 +86,7 @@ def replace_all(
         version = job.commit(table, change)
         return result_of(job.place, Outcome(table, change, version, before), counts)
 
-    return with_redo(job.place, attempt, job.sleep)
+    return with_redo(job.place, seen, attempt, job.sleep)
 
 
 def _made_ready(table: DeltaTable, schema: pl.Schema) -> bool:

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import polars as pl
 
-from datacoolie_core.clock import utc_now
+from datacoolie_core import clock
 from datacoolie_core.errors import WriteError
 from datacoolie_core.storage import delete, is_remote
 from datacoolie_core.storage.locations import local_path
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 ROWS_PER_FILE = 1_000_000
 """Large enough to scan fast, small enough that a merge into a few keys rewrites little."""
+
+_LATE = (0.05, 0.2)
+"""Seconds after a failure at which a thread of the sink may still open its file."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ class Staging:
     def __init__(self, place: Place) -> None:
         self._place = place
         self._written: list[str] = []
+        self._failed = False
         self._made_root = not is_remote(place.uri) and not local_path(place.root).exists()
 
     def write(self, frame: pl.LazyFrame, layout: Layout) -> list[StagedFile]:
@@ -99,6 +103,8 @@ class Staging:
         name = f"part-{_safe(layout.run_id)}-{uuid4().hex[:8]}"
 
         def provide(args: FileProviderArgs) -> str:
+            if self._failed:
+                raise RuntimeError("the load has failed")
             values = args.partition_keys.row(0) if keys else ()
             inside = f"{folder(keys, [encoded_value(v) for v in values])}/" if keys else ""
             path = f"{inside}{name}-{args.index_in_partition:05d}.parquet"
@@ -110,7 +116,11 @@ class Staging:
             by_name = {self._place.path(path): path for path in partitions}
             sunk.extend((by_name[_plain(p.path)], p.num_rows, p.num_bytes) for p in args.paths)
 
-        self._sink(frame, keys, provide, collect)
+        try:
+            self._sink(frame, keys, provide, collect)
+        except BaseException:
+            self._abandon()
+            raise
         _refuse_empty(partitions.values())
         self._drop([path for path, rows, _ in sunk if rows == 0])
         return [
@@ -120,7 +130,7 @@ class Staging:
                 rows,
                 partitions[path],
                 file_statistics(self._place, path, layout.schema, layout.indexed),
-                int(utc_now().timestamp() * 1000),
+                int(clock.utc_now().timestamp() * 1000),
             )
             for path, rows, size in sunk
             if rows
@@ -129,6 +139,16 @@ class Staging:
     def discard(self, files: Sequence[StagedFile] | None = None) -> None:
         """Delete files that no commit names; all of them by default."""
         self._drop(list(self._written) if files is None else [file.path for file in files])
+
+    def _abandon(self) -> None:
+        """Delete what a failed sink has written, and what its threads are about to open."""
+        self._failed = True
+        written = list(self._written)
+        for wait in _LATE:
+            clock.sleep(wait)
+            for path in written:
+                delete(self._place.path(path), storage_options=self._place.storage_options)
+        self._drop(written)
 
     def forget(self) -> None:
         """Leave the files where they are: a commit names them, or may do so."""

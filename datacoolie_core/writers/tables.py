@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from datacoolie_core.errors import WriteError
-from datacoolie_core.storage import is_remote, join
+from datacoolie_core.storage import exists, is_remote, join
 from datacoolie_core.storage.locations import local_path
 from datacoolie_core.writers.partitions import encoded_value, path_of
 
@@ -93,6 +93,29 @@ def open_table(place: Place) -> DeltaTable | None:
         return None
     except (OSError, DeltaError) as error:
         raise unreachable(place, error) from error
+
+
+def refreshed(place: Place, table: DeltaTable | None) -> DeltaTable | None:
+    """Return a handle on the newest version, from an older one where that is enough.
+
+    Reading the commits since costs a tenth of opening the table. A table that was deleted and
+    made anew meanwhile lacks the commit that the handle knows.
+
+    Args:
+        place: The table.
+        table: A handle from before; it must not have committed anything.
+    """
+    from deltalake.exceptions import DeltaError
+
+    if table is None:
+        return open_table(place)
+    try:
+        table.update_incremental()
+    except (OSError, DeltaError):
+        return open_table(place)
+    newest = place.path(f"_delta_log/{table.version():020}.json")
+    there = exists(newest, storage_options=place.storage_options)
+    return table if there else open_table(place)
 
 
 def _raise_if_hidden(place: Place, error: Exception) -> None:

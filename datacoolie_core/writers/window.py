@@ -87,7 +87,7 @@ def load(job: Load) -> WriteResult:
     if decided is None:
         return nothing()
     replay = _Replay(job, aligned, layout, window, files, decided)
-    return with_redo(job.place, lambda table: _attempt(replay, table), job.sleep)
+    return with_redo(job.place, table, lambda table: _attempt(replay, table), job.sleep)
 
 
 def _window(job: Load, schema: pl.Schema) -> Range:

@@ -374,3 +374,24 @@ def test_a_format_without_a_reader_names_the_ones_that_there_are(reading):
     message = refused(reading, reading.flow("avro"))
     assert "format 'avro' can't be read yet" in message
     assert "csv, delta, jsonl, parquet" in message
+
+
+def test_many_files_of_two_headers_are_read_as_few_are(reading):
+    """More files than are scanned one by one."""
+    for number in range(150):
+        header = "id,odd" if number % 2 else "id"
+        row = f"{number},x" if number % 2 else f"{number}"
+        reading.write(f"t/day={number % 3}/{number:03}.csv", f"{header}\n{row}\n")
+    flow = reading.flow(connection={"use_hive_partitioning": True})
+    batch = reading.open(flow)
+    frame = batch.frame.collect(engine="streaming")
+    batch.close()
+    expected = {(str(n), "x" if n % 2 else None, str(n % 3), f"{n:03}.csv") for n in range(150)}
+    assert set(frame.select("id", "odd", "day", "__file_name").rows()) == expected
+    assert frame.height == 150
+
+
+def test_a_limit_of_rows_counts_over_all_files(reading):
+    reading.write("t/a.csv", "id\n1\n2\n")
+    reading.write("t/b.csv", "id\n3\n")
+    assert len(reading.rows(reading.flow(options={"n_rows": 2}))) == 2

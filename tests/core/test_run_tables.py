@@ -264,3 +264,19 @@ def test_a_date_partition_is_written_and_read_back(project):
     project.run_one()
     assert DeltaTable(project.path()).metadata().partition_columns == ["day"]
     assert project.table()["day"].to_list() == ["2024-02-29", "2024-03-01"]
+
+
+def test_a_full_refresh_of_a_shared_append_is_refused_and_takes_no_row(project):
+    many(project, 2, "append", lambda number: frame(number), watermark=["id"])
+    project.run()
+    result = project.run(full_refresh=True, include=["f0"])
+    (message,) = result.errors.values()
+    assert "other active dataflows" in message
+    assert project.ids() == [0, 1]
+
+
+def test_a_full_refresh_of_a_shared_merge_keeps_the_rows_of_others(project):
+    many(project, 2, "merge_upsert", lambda number: frame(number), merge_keys=["id"])
+    project.run()
+    assert project.run(full_refresh=True, include=["f0"]).failed == 0
+    assert project.ids() == [0, 1]

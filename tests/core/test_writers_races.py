@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 from collections import Counter
 
@@ -366,3 +367,18 @@ def test_a_killed_process_leaves_all_or_nothing(lake, phase, sequence, rows):
     assert lake.rows() == rows
     lake.merge(pl.DataFrame({"id": [1, 2], "v": [1, 1]}), required=True)
     assert lake.rows() == [(1, 1), (2, 1)]
+
+
+def test_a_table_that_was_made_anew_while_the_batch_was_staged_is_opened_anew(lake):
+    for n in range(3):
+        lake.load(pl.DataFrame({"id": [n]}))
+
+    def other(phase):
+        if phase == "staging":
+            shutil.rmtree(lake.path)
+            write_deltalake(lake.uri, pl.DataFrame({"id": [7]}))
+
+    with pytest.raises(SupersededError, match="sequence None"):
+        lake.load(pl.DataFrame({"id": [8]}), on_phase=other)
+    assert lake.rows() == [(7,)]
+    assert lake.table.version() == 0
