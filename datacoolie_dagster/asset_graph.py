@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from datacoolie_core.errors import MetadataError
+from datacoolie_core.metadata.identity import destination_identity
 from datacoolie_core.plan.edges import Edge
 from datacoolie_core.plan.selection import shard_of, skip_reason
 from datacoolie_dagster.automation import Moving, condition_of
@@ -46,6 +47,12 @@ class AssetGraph:
     loaded: Mapping[str, Loaded]
     inactive: Sequence[dg.AssetSpec] = ()
     sources: Sequence[dg.AssetSpec] = ()
+
+    @property
+    def keys(self) -> set[dg.AssetKey]:
+        """The keys of them all."""
+        specs = (*(one.spec for one in self.loaded.values()), *self.inactive, *self.sources)
+        return {spec.key for spec in specs}
 
 
 def build_asset_graph(
@@ -112,6 +119,7 @@ class _Builder:
         partitions = partitions_of(dataflow)
         upstream = list(self._upstream(dataflow))
         moving = self._moving(upstream)
+        reads = self._reads(dataflow)
         data = DataflowTranslatorData(
             dataflow=dataflow,
             upstream=[
@@ -125,8 +133,19 @@ class _Builder:
             partitions_def=partitions,
             automation_condition=condition_of(dataflow, moving, partitions),
             shard=shard_of(dataflow.dataflow_id, dataflow.group_number, self.job_num),
+            reads=reads,
         )
-        self.made[dataflow.dataflow_id] = Loaded(dataflow, self.translator.get_asset_spec(data))
+        spec = self.translator.get_asset_spec(data)
+        self.made[dataflow.dataflow_id] = Loaded(dataflow, spec, reads)
+
+    def _reads(self, dataflow: Dataflow) -> dg.AssetKey | None:
+        """Return the one asset whose columns a dataflow reads; None if there are several."""
+        externals = self.graph.externals.get(dataflow.dataflow_id, ())
+        identity = destination_identity(dataflow.source)
+        writers = () if identity is None else self.graph.writers_of(identity)
+        keys = [self.sources[one.key].key for one in externals]
+        keys += [self.made[one].key for one in writers if one in self.made]
+        return keys[0] if len(keys) == 1 else None
 
     def _key(self, edge: Edge) -> dg.AssetKey:
         return self.made[edge.upstream_id].key

@@ -17,10 +17,12 @@ from datacoolie_dagster.asset_graph import build_asset_graph
 from datacoolie_dagster.assets import build_assets, op_names
 from datacoolie_dagster.jobs import build_jobs
 from datacoolie_dagster.project import Project
+from datacoolie_dagster.quarantine import broken_assets, failing_asset
 from datacoolie_dagster.resources import DataCoolieResource
 from datacoolie_dagster.translator import DagsterDataCoolieTranslator
 
 if TYPE_CHECKING:
+    from datacoolie_core.metadata.scope import OnInvalid
     from datacoolie_core.run.config import DataCoolieRunConfig
     from datacoolie_core.state.stores import StateStore
 
@@ -35,6 +37,7 @@ def build_datacoolie_definitions(
     run_config: DataCoolieRunConfig | None = None,
     state: StateStore | str | Path | None = None,
     sql_paths: Sequence[str | Path] = (),
+    on_invalid: OnInvalid = "fail",
 ) -> dg.Definitions:
     """Return assets, jobs and the resource for the dataflows of a metadata scope.
 
@@ -49,6 +52,8 @@ def build_datacoolie_definitions(
         run_config: How loads go: workers, retries, policies.
         state: A store, or the folder of one; by default watermarks are in the assets' metadata.
         sql_paths: Roots of SQL files; by default the project root.
+        on_invalid: ``quarantine`` keeps a dataflow with wrong metadata as an asset that fails and
+            says why; ``fail`` loads nothing at all.
 
     Returns:
         Definitions to use as they are, or to merge with others.
@@ -59,8 +64,8 @@ def build_datacoolie_definitions(
     del granularity
     root = find_project_dir(None if project_dir is None else str(project_dir))
     roots = tuple(str(path) for path in sql_paths)
-    scope = _load(metadata, root)
-    graph = build_graph(scope, read_query=query_reader(root, roots))
+    scope = _load(metadata, root, on_invalid)
+    graph = build_graph(scope, read_query=query_reader(root, roots), on_invalid=on_invalid)
     job_num = 1 if run_config is None else run_config.job_num
     assets = build_asset_graph(graph, translator or DagsterDataCoolieTranslator(), job_num=job_num)
     own_store = None if state is None or isinstance(state, str | Path) else state
@@ -71,19 +76,28 @@ def build_datacoolie_definitions(
         sql_paths=roots,
         state=own_store,
         loaded=assets.loaded,
+        broken=broken_assets(graph.invalid, assets.keys),
+        on_invalid=on_invalid,
     )
     return dg.Definitions(
-        assets=[*build_assets(project), *assets.inactive, *assets.sources],
+        assets=[
+            *build_assets(project),
+            *(failing_asset(one) for one in project.broken),
+            *assets.inactive,
+            *assets.sources,
+        ],
         jobs=build_jobs(project, taken=op_names(project).values()),
         resources={"datacoolie": _resource(run_config, state)},
     )
 
 
-def _load(metadata: Metadata | str | Path | Sequence[str | Path], root: str) -> Metadata:
+def _load(
+    metadata: Metadata | str | Path | Sequence[str | Path], root: str, on_invalid: OnInvalid
+) -> Metadata:
     if isinstance(metadata, Metadata):
         return metadata
     paths = [metadata] if isinstance(metadata, str | Path) else list(metadata)
-    return load_metadata([str(path) for path in paths], project_dir=root)
+    return load_metadata([str(path) for path in paths], project_dir=root, on_invalid=on_invalid)
 
 
 def _resource(

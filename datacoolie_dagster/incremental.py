@@ -25,61 +25,83 @@ if TYPE_CHECKING:
     from datacoolie_core.run.results import DataflowResult, ExecutionResult
     from datacoolie_core.state.record import StateRecord
     from datacoolie_dagster.project import Loaded, Project
+    from datacoolie_dagster.quarantine import Broken
     from datacoolie_dagster.resources import DataCoolieResource
+
+
+@dataclass(frozen=True)
+class StageLoad:
+    """What an incremental job is asked to load.
+
+    Attributes:
+        stage: The stage; None is the dataflows without one.
+        dataflow_ids: Its active dataflows.
+        patterns: Narrow them down: names, ``stage/name``, ids, with ``*``, ``?`` and ``+``.
+        full_refresh: Read from the beginning and replace what is there.
+    """
+
+    stage: str | None
+    dataflow_ids: Sequence[str]
+    patterns: Sequence[str] = ()
+    full_refresh: bool = False
 
 
 def load_stage(
     context: dg.OpExecutionContext,
     project: Project,
-    dataflow_ids: Sequence[str],
+    request: StageLoad,
     resource: DataCoolieResource,
-    *,
-    patterns: Sequence[str] = (),
-    full_refresh: bool = False,
 ) -> None:
     """Load what is new in some dataflows; record each as it ends.
 
     Args:
         context: The op's.
         project: The metadata and where it is run.
-        dataflow_ids: Those of the stage.
+        request: What to load.
         resource: How loads go.
-        patterns: Narrow them down: names, ``stage/name``, ids, with ``*``, ``?`` and ``+``.
-        full_refresh: Read from the beginning and replace what is there.
 
     Raises:
         Failure: Some failed; it names them.
     """
     recorder = LoadRecorder(context, project.loaded)
-    everything = [project.loaded[one].dataflow for one in dataflow_ids]
+    everything = [project.loaded[one].dataflow for one in request.dataflow_ids]
     with (
         told_whole(),
         project.open(context, resource, everything, listeners=[recorder]) as driver,
     ):
-        chosen = _without_done(context, project, _chosen(driver, everything, patterns))
+        chosen, broken = _chosen(driver, project, request)
         recorder.driver = driver
-        result = driver.run(dataflows=chosen, full_refresh=full_refresh, run_id=context.run.run_id)
+        result = driver.run(
+            dataflows=_without_done(context, project, chosen),
+            full_refresh=request.full_refresh,
+            run_id=context.run.run_id,
+        )
     for one in result.dataflows:
         recorder.record(one)
-    _raise_failed(result)
+    _raise_failed(result, broken)
     if recorder.problems:
         raise recorder.problems[0]
 
 
 def _chosen(
-    driver: DataCoolieDriver, everything: Sequence[Dataflow], patterns: Sequence[str]
-) -> list[Dataflow]:
-    if not patterns:
-        return list(everything)
-    meant = {one.dataflow_id for one in select(driver.graph, include=patterns).dataflows}
-    chosen = [one for one in everything if one.dataflow_id in meant]
-    if not chosen:
+    driver: DataCoolieDriver, project: Project, request: StageLoad
+) -> tuple[list[Dataflow], list[Broken]]:
+    """Return the dataflows to load, and those that can't be."""
+    everything = [project.loaded[one].dataflow for one in request.dataflow_ids]
+    broken = [one for one in project.broken if one.dataflow.stage == request.stage]
+    if not request.patterns:
+        return everything, broken
+    meant = select(driver.graph, include=request.patterns)
+    ids = {one.dataflow_id for one in (*meant.dataflows, *meant.invalid)}
+    chosen = [one for one in everything if one.dataflow_id in ids]
+    broken = [one for one in broken if one.dataflow.dataflow_id in ids]
+    if not chosen and not broken:
         raise SelectionError(
-            f"{', '.join(patterns)} selects nothing of this stage",
+            f"{', '.join(request.patterns)} selects nothing of this stage",
             place="select",
             remedy=f"It has {', '.join(one.label for one in everything[:10])}.",
         )
-    return chosen
+    return chosen, broken
 
 
 def _without_done(
@@ -146,21 +168,24 @@ class LoadRecorder:
         inputs = self._inputs.get(result.dataflow.dataflow_id)
         count = counter(self.driver, loaded) if self.driver is not None else None
         record_marks(self.context, loaded, result, before, count=count, inputs=inputs)
-        event = materialization(loaded, result, event_metadata(result), inputs=inputs)
+        metadata = event_metadata(result, loaded.reads)
+        event = materialization(loaded, result, metadata, inputs=inputs)
         self.context.log_event(event)
 
 
-def _raise_failed(result: ExecutionResult) -> None:
+def _raise_failed(result: ExecutionResult, broken: Sequence[Broken]) -> None:
     """Raise a failure that names all that failed, unless all went well."""
-    failed = [one for one in result.dataflows if one.error is not None]
-    pending = [one for one in result.dataflows if one.status == "pending"]
-    if not failed and not pending:
+    failed = [(one.dataflow, one.error) for one in result.dataflows if one.error is not None]
+    pending = sum(one.status == "pending" for one in result.dataflows)
+    if not failed and not pending and not broken:
         return
-    names = "; ".join(f"{one.dataflow.label} [{one.dataflow.dataflow_id}]" for one in failed)
-    waiting = f" {len(pending)} were not started." if pending else ""
-    lines = "\n".join(f"- {one.error.message}" for one in failed if one.error is not None)
+    flows = [*(one for one, _ in failed), *(one.dataflow for one in broken)]
+    names = "; ".join(f"{one.label} [{one.dataflow_id}]" for one in flows)
+    waiting = f" {pending} were not started." if pending else ""
+    texts = [*(error.message for _, error in failed), *(one.problems for one in broken)]
+    total = result.total + len(broken)
     raise dg.Failure(
-        description=f"{len(failed)} of {result.total} dataflows failed: {names}.{waiting}",
-        metadata={"errors": dg.MetadataValue.md(lines)},
-        allow_retries=any(one.error is not None and one.error.retryable for one in failed),
+        description=f"{len(flows)} of {total} dataflows failed: {names}.{waiting}",
+        metadata={"errors": dg.MetadataValue.md("\n".join(f"- {text}" for text in texts))},
+        allow_retries=any(error.retryable for _, error in failed),
     )

@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 from pydantic import Field
 
-from datacoolie_dagster.incremental import load_stage
+from datacoolie_dagster.incremental import StageLoad, load_stage
 from datacoolie_dagster.names import safe_name, short_hash
 from datacoolie_dagster.partitions import interval_name
 from datacoolie_dagster.project import Loaded, Project
@@ -49,14 +49,20 @@ def build_jobs(project: Project, taken: Iterable[str] = ()) -> list[Any]:
     names = _Names(taken)
     jobs: list[Any] = []
     for stage, members in _stages(project).items():
-        name = safe_name(stage, stage) if stage else NO_STAGE
+        name = _stem(stage)
+        broken = [one.spec.key for one in project.broken if one.dataflow.stage == stage]
         for suffix, assets in _by_partitions(members):
-            selection = dg.AssetSelection.assets(*(one.key for one in assets))
+            keys = [*(one.key for one in assets), *(() if suffix else broken)]
+            selection = dg.AssetSelection.assets(*keys)
             jobs.append(
                 _untyped.define_asset_job(names.take(f"{name}{suffix}"), selection=selection)
             )
-        jobs.append(_incremental(project, stage or NO_STAGE, members, names, name))
+        jobs.append(_incremental(project, stage, members, names))
     return jobs
+
+
+def _stem(stage: str | None) -> str:
+    return safe_name(stage, stage) if stage else NO_STAGE
 
 
 class _Names:
@@ -75,6 +81,8 @@ def _stages(project: Project) -> dict[str | None, list[Loaded]]:
     found: dict[str | None, list[Loaded]] = {}
     for one in project.loaded.values():
         found.setdefault(one.dataflow.stage, []).append(one)
+    for one in project.broken:
+        found.setdefault(one.dataflow.stage, [])
     return found
 
 
@@ -98,14 +106,14 @@ def _by_partitions(members: Sequence[Loaded]) -> list[tuple[str, list[Loaded]]]:
 
 
 def _incremental(
-    project: Project, stage: str, members: Sequence[Loaded], names: _Names, stem: str
+    project: Project, stage: str | None, members: Sequence[Loaded], names: _Names
 ) -> dg.JobDefinition:
-    name = names.take(f"{stem}_incremental")
+    name = names.take(f"{_stem(stage)}_incremental")
     ids = [one.dataflow.dataflow_id for one in members]
 
     @dg.op(
         name=names.take(f"{name}_load"),
-        description=f"Loads what is new in the dataflows of stage {stage}.",
+        description=f"Loads what is new in the dataflows of stage {stage or NO_STAGE}.",
         out=dg.Out(dg.Nothing),
     )
     def load(
@@ -114,15 +122,13 @@ def _incremental(
         load_stage(
             context,
             project,
-            ids,
+            StageLoad(stage, ids, config.select, config.full_refresh),
             datacoolie,
-            patterns=config.select,
-            full_refresh=config.full_refresh,
         )
 
     @_untyped.job(
         name=name,
-        description=f"Loads what is new in stage {stage}; the partitions that it covers become "
+        description=f"Loads what is new in stage {stage or NO_STAGE}; the partitions that it covers become "
         "materialized. Nothing to choose: launch it as it is.",
     )
     def incremental() -> None:

@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
     from datacoolie_core.driver import DataCoolieDriver
     from datacoolie_core.metadata.models import Dataflow, Metadata
+    from datacoolie_core.metadata.scope import OnInvalid
     from datacoolie_core.run.events import Listener
     from datacoolie_core.state.stores import StateStore
+    from datacoolie_dagster.quarantine import Broken
     from datacoolie_dagster.resources import DataCoolieResource
 
 _RETRY_TAG = "dagster/retry_number"
@@ -30,10 +32,12 @@ class Loaded:
     Attributes:
         dataflow: The dataflow.
         spec: Its asset, as the translator made it.
+        reads: The one asset that it reads; None if there are several.
     """
 
     dataflow: Dataflow
     spec: dg.AssetSpec
+    reads: dg.AssetKey | None = None
 
     @property
     def key(self) -> dg.AssetKey:
@@ -52,6 +56,8 @@ class Project:
         sql_paths: Roots of SQL files.
         state: A store of the user's own, in place of the assets' metadata.
         loaded: Dataflow id → the dataflow and its asset, active ones alone.
+        broken: Dataflows whose metadata is wrong, under ``on_invalid: quarantine``.
+        on_invalid: What wrong metadata means.
     """
 
     metadata: Metadata
@@ -60,6 +66,8 @@ class Project:
     sql_paths: Sequence[str] = ()
     state: StateStore | None = None
     loaded: Mapping[str, Loaded] = field(default_factory=dict[str, Loaded])
+    broken: Sequence[Broken] = ()
+    on_invalid: OnInvalid = "fail"
 
     def open(
         self,
@@ -87,6 +95,7 @@ class Project:
             listeners=(RunLog(context.log), *listeners),
             log_path=resource.log_path,
             sql_paths=self.sql_paths,
+            on_invalid=self.on_invalid,
             resolvers={"env": self._environment()} if self.env else None,
         )
 

@@ -7,7 +7,7 @@ without, every input counts as new, and the asset is shown as out of date.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
@@ -21,29 +21,33 @@ NO_EVENT = "NULL"
 
 
 def input_tags(instance: dg.DagsterInstance, loaded: Loaded) -> Mapping[str, str]:
-    """Return the tags that say which event of each input was the newest.
+    """Return the tags that say which event of each input was the newest; reads them in one call.
 
     Args:
         instance: Where the events are.
         loaded: Whose inputs.
     """
+    keys = [dep.asset_key for dep in loaded.spec.deps]
+    if not keys:
+        return {}
+    newest = {one.asset_entry.asset_key: _newest(one) for one in instance.get_asset_records(keys)}
     tags: dict[str, str] = {}
-    for dep in loaded.spec.deps:
-        name = "/".join(dep.asset_key.path)
-        version, event = _newest(instance, dep.asset_key)
+    for key in keys:
+        name = "/".join(key.path)
+        version, event = newest.get(key, (NEVER_SEEN, NO_EVENT))
         tags[f"dagster/input_data_version/{name}"] = version
         tags[f"dagster/input_event_pointer/{name}"] = event
     return tags
 
 
-def _newest(instance: dg.DagsterInstance, key: dg.AssetKey) -> tuple[str, str]:
-    """Return data version and id of an asset's newest event."""
-    for page in (
-        instance.fetch_materializations(key, limit=1),
-        instance.fetch_observations(key, limit=1),
-    ):
-        for record in page.records:
-            fact = record.asset_materialization or record.asset_observation
-            tags = (fact.tags if fact is not None else None) or {}
-            return tags.get("dagster/data_version", NEVER_SEEN), str(record.storage_id)
-    return NEVER_SEEN, NO_EVENT
+def _newest(record: Any) -> tuple[str, str]:
+    """Return data version and id of the newest event of an asset's record."""
+    entry = record.asset_entry
+    found: dg.EventLogRecord | None = (
+        entry.last_materialization_record or entry.last_observation_record
+    )
+    if found is None:
+        return NEVER_SEEN, NO_EVENT
+    fact = found.asset_materialization or found.asset_observation
+    tags = (fact.tags if fact is not None else None) or {}
+    return tags.get("dagster/data_version", NEVER_SEEN), str(found.storage_id)

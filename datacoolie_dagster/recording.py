@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from datacoolie_core.state.record import StateRecord
     from datacoolie_dagster.project import Loaded
 
+_OF_THE_LOAD = {
+    "datacoolie/duration_seconds",
+    "dagster/column_schema",
+    "dagster/column_lineage",
+}
 PARTITION_ROWS = "dagster/partition_row_count"
 Context = dg.AssetExecutionContext | dg.OpExecutionContext
 Count = Callable[[Sequence["Window"]], Sequence[int]]
@@ -65,7 +70,7 @@ class ChunkRecorder:
             self.problems.append(error)
 
     def _record(self, result: DataflowResult, window: Window) -> None:
-        metadata = event_metadata(result)
+        metadata = event_metadata(result, self.loaded.reads)
         rows = partition_rows(self.context, self.count, [window])
         if rows:
             metadata[PARTITION_ROWS] = rows[0]
@@ -169,8 +174,7 @@ def _of_the_state(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: value
         for name, value in metadata.items()
-        if not name.startswith("datacoolie/rows_")
-        and name not in {"datacoolie/duration_seconds", "dagster/column_schema"}
+        if not name.startswith("datacoolie/rows_") and name not in _OF_THE_LOAD
     }
 
 

@@ -94,7 +94,7 @@ class _Step:
         """Load what is new."""
         with self.project.open(self.context, self.resource, [self.loaded.dataflow]) as driver:
             result = self._incremental(driver, own=None)
-        return _materialized(result, event_metadata(result))
+        return _materialized(result, event_metadata(result, self.loaded.reads))
 
     def replay(self, keys: Sequence[str]) -> dg.MaterializeResult[Any]:
         """Replay partitions in turn; the running one of an open range is loaded up to now."""
@@ -112,7 +112,7 @@ class _Step:
             result = self._chunks(driver, closed, recorder, metadata)
             if running is not None:
                 result = self._incremental(driver, own=running.key)
-                metadata[running.key] = event_metadata(result)
+                metadata[running.key] = event_metadata(result, self.loaded.reads)
             state = driver.store.load(dataflow.dataflow_id)
         # Dagster logs these events in an order of its own, and the newest one is the state
         newest = {} if state is None else state_metadata(state)

@@ -12,7 +12,9 @@ import dagster as dg
 
 from datacoolie_core.metadata.identity import table_path
 from datacoolie_core.metadata.models import Source
+from datacoolie_core.plan.columns import clean_name
 from datacoolie_core.plan.selection import skip_reason
+from datacoolie_dagster.column_lineage import column_lineage
 from datacoolie_dagster.names import key_parts, safe_name, safe_tag, source_key_parts
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ class DataflowTranslatorData:
         partitions_def: Its replay chunks.
         automation_condition: From its ``automation`` option.
         shard: Which of the jobs takes it, where ``job_num`` jobs share the metadata.
+        reads: The one asset that it reads, for column lineage; None if there are several.
     """
 
     dataflow: Dataflow
@@ -64,6 +67,7 @@ class DataflowTranslatorData:
     partitions_def: dg.PartitionsDefinition | None = None
     automation_condition: Any = None
     shard: int = 0
+    reads: dg.AssetKey | None = None
 
 
 @dataclass(frozen=True)
@@ -220,6 +224,9 @@ def definition_metadata(data: DataflowTranslatorData) -> dict[str, Any]:
             found[f"datacoolie/{label}"] = ", ".join(names)
     if columns := hinted_columns(dataflow):
         found["dagster/column_schema"] = dg.TableSchema(columns=columns)
+        lineage = column_lineage(dataflow, data.reads, [column.name for column in columns])
+        if lineage is not None:
+            found["dagster/column_lineage"] = lineage
     if dataflow.options.automation and data.automation_condition is None:
         found["datacoolie/automation"] = (
             f"{dataflow.options.automation} is not attached: Dagster would ask for the last "
@@ -262,8 +269,8 @@ def hinted_columns(dataflow: Dataflow) -> list[dg.TableColumn]:
             if hint.precision is not None:
                 kind = f"{kind}({hint.precision},{hint.scale or 0})"
             target = renamed.get(name, hint.column_name)
-            lower = transform.configure.column_name_mode == "lower"
-            columns.append(dg.TableColumn(target.lower() if lower else target, kind))
+            mode = transform.configure.column_name_mode
+            columns.append(dg.TableColumn(clean_name(target, mode), kind))
     return columns
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from datacoolie_core.engines.bad_value import BadValue, Trouble
+from datacoolie_core.engines.bad_value import BadValue
 from datacoolie_core.engines.date_patterns import has_time, has_zone
 
 if TYPE_CHECKING:
@@ -152,8 +152,3 @@ def _likeliest_first(series: pl.Series, formats: Sequence[str]) -> list[str]:
     head = series.drop_nulls().head(1)
     ordered = sorted(formats, key=lambda form: len(head) > 0 and _moments(head, form)[0] is None)
     return list(ordered)
-
-
-def trouble(column: str, value: object, target: str, reason: str) -> BadValue:
-    """Return the error for one value."""
-    return BadValue.of(Trouble(column, str(value), target, reason))

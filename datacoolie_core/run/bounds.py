@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import polars as pl
+
 from datacoolie_core.errors import WatermarkError, WriteError
 from datacoolie_core.plan.columns import destination_column
 from datacoolie_core.plan.lookback import effective_lower
@@ -145,19 +147,49 @@ def followed_column(dataflow: Dataflow, column: str) -> str:
     return target
 
 
-def tie_overlap(dataflow: Dataflow, state: StateRecord) -> Overlap:
+def overlap_with(
+    dataflow: Dataflow, bounds: Bounds, schema: pl.Schema, *, usable: bool
+) -> Overlap | None:
+    """Return what of an append may be in the table already; None if nothing can be.
+
+    Args:
+        dataflow: As prepared.
+        bounds: Of this attempt.
+        schema: The batch's columns, after all transforms.
+        usable: Whether the reader could tell known rows by their hashes.
+    """
+    found, request = bounds.overlap, bounds.request
+    if found is None and request.track_boundary and not usable:
+        found = _ties(dataflow, request.stored) if request.stored else None
+        if not request.stored and request.boundary.rows:
+            found = Overlap()
+    if found is None or found.column is None:
+        return found
+    edge = found.lower if found.upper is None else found.upper
+    text = isinstance(schema.get(found.column), pl.String)
+    # an untyped column arrives as text: a typed bound can't be compared with it
+    return Overlap() if text and not isinstance(edge, str) else found
+
+
+def _ties(dataflow: Dataflow, stored: Watermark) -> Overlap:
     """Return the region of rows that tie with the stored watermark."""
-    columns = list(state.watermark)
-    if len(columns) != 1:
+    columns = list(stored)
+    if len(columns) != 1 or _rereads_elsewhere(dataflow):
         return Overlap()
-    value = state.watermark[columns[0]]
+    value = stored[columns[0]]
     return Overlap(followed_column(dataflow, columns[0]), value, value, upper_inclusive=True)
+
+
+def _rereads_elsewhere(dataflow: Dataflow) -> bool:
+    """Say whether a run reads known rows again that no range around the watermark holds."""
+    options = dataflow.source.configure.datacoolie
+    return options.null_watermark == "include" or options.max_watermark is not None
 
 
 def _overlap(dataflow: Dataflow, state: StateRecord, lower: Watermark) -> Overlap | None:
     """Return the region that the read shares with what is loaded."""
     columns = dataflow.source.watermark_columns
-    if len(columns) != 1:
+    if len(columns) != 1 or _rereads_elsewhere(dataflow):
         return Overlap()
     column = next(iter(state.watermark), columns[0])
     stored = state.watermark.get(column)

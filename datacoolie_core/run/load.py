@@ -18,8 +18,8 @@ from datacoolie_core.run.bounds import (
     bound_load,
     boundary_after_chunk,
     destination_window,
+    overlap_with,
     replaces,
-    tie_overlap,
 )
 from datacoolie_core.run.names import named_as_written
 from datacoolie_core.run.recover import with_destination_maximum
@@ -33,7 +33,6 @@ from datacoolie_core.transforms.slots import TransformContext
 from datacoolie_core.writers import delta
 from datacoolie_core.writers.request import (
     Commit,
-    Overlap,
     SupersededError,
     WriteRequest,
     WriteResult,
@@ -276,8 +275,9 @@ class _Attempt:
 def _write(attempt: _Attempt, frame: pl.LazyFrame) -> WriteResult:
     job, context, baseline = attempt.job, attempt.context, attempt.baseline
     prepared, dataflow = job.prepared, job.prepared.dataflow
+    schema = frame.collect_schema()
     request = WriteRequest(
-        dataflow=named_as_written(dataflow, frame.collect_schema().names()),
+        dataflow=named_as_written(dataflow, schema.names()),
         uri=prepared.uri,
         sequence=baseline.sequence,
         run_id=context.run_id,
@@ -287,7 +287,9 @@ def _write(attempt: _Attempt, frame: pl.LazyFrame) -> WriteResult:
         window=destination_window(dataflow, job.window)
         if job.window is not None and attempt.bounds.mode == "replace_window"
         else None,
-        overlap=_overlap(attempt),
+        overlap=overlap_with(
+            dataflow, attempt.bounds, schema, usable=attempt.batch.observation.boundary_usable
+        ),
         order_columns=_order_columns(dataflow),
     )
     with context.locks.destination(prepared.uri):
@@ -297,16 +299,6 @@ def _write(attempt: _Attempt, frame: pl.LazyFrame) -> WriteResult:
             attempt.finish,
             lambda phase: context.phase(prepared.original, phase, job.window),  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
         )
-
-
-def _overlap(attempt: _Attempt) -> Overlap | None:
-    """Rows that may be there already: as bounded, or the ties when their hashes are no help."""
-    request = attempt.bounds.request
-    if attempt.bounds.overlap is not None or not request.track_boundary or not request.stored:
-        return attempt.bounds.overlap
-    if attempt.batch.observation.boundary_usable:
-        return None
-    return tie_overlap(attempt.job.prepared.dataflow, attempt.baseline.state)
 
 
 def _order_columns(dataflow: Dataflow) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from datacoolie_core.errors import MissingPathError
-from datacoolie_core.storage import read_bytes
+from datacoolie_core.writers.objects import read_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -62,7 +62,7 @@ def read_entry(place: Place, version: int) -> LogEntry | None:
     """Return one commit, None if the log does not hold it (not yet, or not any more)."""
     name = f"_delta_log/{version:020}.json"
     try:
-        data = read_bytes(place.path(name), storage_options=place.storage_options)
+        data = read_file(place, name)
     except MissingPathError:
         return None
     return _parse(version, data)

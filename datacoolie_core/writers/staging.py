@@ -12,8 +12,9 @@ import polars as pl
 
 from datacoolie_core import clock
 from datacoolie_core.errors import WriteError
-from datacoolie_core.storage import delete, is_remote
+from datacoolie_core.storage import is_remote
 from datacoolie_core.storage.locations import local_path
+from datacoolie_core.writers.objects import delete_file
 from datacoolie_core.writers.partitions import encoded_value, folder
 from datacoolie_core.writers.statistics import FileStatistics, file_statistics
 
@@ -147,7 +148,7 @@ class Staging:
         for wait in _LATE:
             clock.sleep(wait)
             for path in written:
-                delete(self._place.path(path), storage_options=self._place.storage_options)
+                delete_file(self._place, path)
         self._drop(written)
 
     def forget(self) -> None:
@@ -173,7 +174,7 @@ class Staging:
 
     def _drop(self, paths: Sequence[str]) -> None:
         for path in paths:
-            delete(self._place.path(path), storage_options=self._place.storage_options)
+            delete_file(self._place, path)
             self._written.remove(path)
         if not is_remote(self._place.uri):
             self._drop_empty_folders(paths)

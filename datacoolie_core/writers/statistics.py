@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from datacoolie_core.storage import is_remote
+from datacoolie_core.writers.objects import handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -133,11 +134,9 @@ def _footer(place: Place, path: str) -> Any:
     if not is_remote(place.uri):
         return read(place.path(path))
     import pyarrow.fs
-    from deltalake.fs import DeltaStorageHandler
 
-    handler = DeltaStorageHandler(place.uri, place.options)
     wrap = cast("Callable[[Any], Any]", pyarrow.fs.PyFileSystem)  # pyright: ignore[reportUnknownMemberType]
-    return read(path, filesystem=wrap(handler))
+    return read(path, filesystem=wrap(handler(place)))
 
 
 def _with_nan(place: Place, path: str, floats: Sequence[str]) -> list[str]:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 import polars as pl
 
 from datacoolie_core.errors import WriteError
-from datacoolie_core.storage import exists, is_remote, join
+from datacoolie_core.storage import is_remote, join
 from datacoolie_core.storage.locations import local_path
+from datacoolie_core.writers.objects import has_file
 from datacoolie_core.writers.partitions import encoded_value, path_of
 
 if TYPE_CHECKING:
@@ -113,8 +114,7 @@ def refreshed(place: Place, table: DeltaTable | None) -> DeltaTable | None:
         table.update_incremental()
     except (OSError, DeltaError):
         return open_table(place)
-    newest = place.path(f"_delta_log/{table.version():020}.json")
-    there = exists(newest, storage_options=place.storage_options)
+    there = has_file(place, f"_delta_log/{table.version():020}.json")
     return table if there else open_table(place)
 
 

@@ -28,5 +28,5 @@ def fetch(target: Path = DATA) -> list[Path]:
 
 
 if __name__ == "__main__":
-    copied = fetch()
-    print(f"{len(copied)} of {len(FILES)} files copied to {DATA}")
+    if copied := fetch():
+        print(f"{len(copied)} files copied to {DATA}")

@@ -235,3 +235,8 @@ class Reading:
 @pytest.fixture
 def reading(tmp_path):
     return Reading(tmp_path)
+
+
+@pytest.fixture
+def make_dataflow() -> Any:
+    return dataflow

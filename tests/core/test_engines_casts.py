@@ -19,7 +19,11 @@ def cast(values, name: str, *, dtype=None, pattern=None, zone=None) -> list:
     series = pl.Series("c", values, dtype=dtype)
     given_cast = Cast("c", parse_type(name), pattern, zone)
     expression = cast_expression(given_cast, series.dtype)
-    return series.to_frame().lazy().select(expression).collect(engine="streaming")["c"].to_list()
+    frame = series.to_frame()
+    whole = frame.select(expression)["c"]
+    streamed = frame.lazy().select(expression).collect(engine="streaming")["c"]
+    assert whole.equals(streamed)
+    return whole.to_list()
 
 
 def trouble(values, name: str, **options) -> Trouble:

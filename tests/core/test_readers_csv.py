@@ -41,9 +41,9 @@ def test_options_have_the_names_of_other_tools_too(reading):
 
 def test_an_unknown_option_is_refused_with_the_name_meant(reading):
     reading.write("t/a.csv", "a\n1\n")
-    message = refused(reading, reading.flow(options={"seperator": ";"}))
+    message = refused(reading, reading.flow(options={"separatr": ";"}))
     assert message == (
-        "read, read_options: format 'csv' has no read option 'seperator'. Did you mean 'separator'?"
+        "read, read_options: format 'csv' has no read option 'separatr'. Did you mean 'separator'?"
     )
 
 

@@ -106,7 +106,8 @@ def test_a_table_that_a_query_names_and_nobody_has_is_refused(reading, lake):
 
 
 @pytest.mark.parametrize(
-    "query", ["SELEC 1", "SELECT nope FROM t", "SELECT no_such_function(id) FROM t", "DROP TABLE t"]
+    "query",
+    ["CHOOSE 1", "SELECT nope FROM t", "SELECT no_such_function(id) FROM t", "DROP TABLE t"],
 )
 def test_a_wrong_query_is_an_error_with_its_place_that_no_retry_cures(reading, lake, query):
     lake("t", pl.DataFrame({"id": [1]}))

@@ -37,7 +37,11 @@ def test_two_overwrites_of_one_table_leave_the_last_one_whole(project):
 def test_six_merges_onto_a_table_that_is_not_there_keep_one_row_a_key(project):
     """W39."""
     many(
-        project, 6, "merge_upsert", lambda number: frame(*range(200), flow=number), merge_keys=["id"]
+        project,
+        6,
+        "merge_upsert",
+        lambda number: frame(*range(200), flow=number),
+        merge_keys=["id"],
     )
     assert project.run().succeeded == 6
     assert project.ids() == list(range(200))
@@ -106,7 +110,17 @@ def test_a_merge_key_with_a_space_is_found_under_its_cleaned_name(project):
 
 def test_names_can_be_kept_as_they_are(project):
     """merge-awkward-column-names, merge-mixed-case-columns."""
-    columns = ["id", "1inch", "order", "unit price", "a.b", 'say "hi"', "naïve", "tick`s", "UserCode"]
+    columns = [
+        "id",
+        "1inch",
+        "order",
+        "unit price",
+        "a.b",
+        'say "hi"',
+        "naïve",
+        "tick`s",
+        "UserCode",
+    ]
     for key in columns:
         project.flow(
             f"by {key}",
@@ -131,7 +145,9 @@ def test_null_keys_meet_each_other(project):
     """W20, merge-null-in-key."""
     project.flow(load_type="merge_upsert", merge_keys=["a", "b"])
     for value in (5, 6, 7):
-        rows = pl.DataFrame({"a": [10], "b": [None], "v": [value]}, schema_overrides={"b": pl.Int64})
+        rows = pl.DataFrame(
+            {"a": [10], "b": [None], "v": [value]}, schema_overrides={"b": pl.Int64}
+        )
         project.write("t", "a.parquet", rows)
         project.run_one()
     assert project.table().rows() == [(10, None, 7)]
@@ -254,7 +270,9 @@ def test_the_commit_info_is_the_golden_file(project):
     for changing in ("run_id", "updated_at"):
         assert isinstance(info[changing], str)
         info[changing] = "…"
-    assert json.dumps(info, indent=2, sort_keys=True, ensure_ascii=False) + "\n" == GOLDEN.read_text()
+    assert (
+        json.dumps(info, indent=2, sort_keys=True, ensure_ascii=False) + "\n" == GOLDEN.read_text()
+    )
 
 
 def test_a_date_partition_is_written_and_read_back(project):

@@ -342,3 +342,31 @@ def test_a_cleaned_log_and_a_lost_store_take_the_tables_own_maximum(project):
     result = project.run_one()
     assert project.ids() == [1, 2, 3, 4]
     assert "log_cleaned" in [one.code for one in result.warnings]
+
+
+def test_many_ties_of_an_untyped_csv_column_are_compared_whole(project):
+    project.source_format = "csv"
+    project.flow(watermark=["ts"])
+    stamps = pl.DataFrame({"id": list(range(400)), "ts": ["2024-01-01 10:00:00"] * 400})
+    project.write("t", "a.csv", stamps)
+    project.run_one()
+    project.write("t", "b.csv", pl.DataFrame({"id": [400], "ts": ["2024-01-01 10:00:00"]}))
+    assert project.run_one().rows["rows_written"] == 1
+    assert project.run_one().status == "skipped"
+    assert sorted(int(one) for one in project.table()["id"]) == list(range(401))
+
+
+def test_null_rows_that_are_included_are_not_doubled_by_a_new_column(project):
+    project.flow(
+        source={
+            "watermark_columns": ["ts"],
+            "configure": {"datacoolie": {"null_watermark": "include"}},
+        }
+    )
+    project.write("t", "a.parquet", rows((1, at(1)), (2, None)))
+    project.run_one()
+    wider = rows((1, at(1)), (2, None), (3, at(2))).with_columns(extra=pl.lit(None, pl.String))
+    project.write("t", "a.parquet", wider)
+    project.run_one()
+    assert project.run_one().status == "skipped"
+    assert project.ids() == [1, 2, 3]

@@ -250,14 +250,14 @@ def test_partition_columns_are_computed_and_stand_before_the_system_columns(read
 @pytest.mark.parametrize(
     "destination",
     [
-        {"partition_columns": ["regon"]},
-        {"load_type": "merge_upsert", "merge_keys": ["regon"]},
+        {"partition_columns": ["regin"]},
+        {"load_type": "merge_upsert", "merge_keys": ["regin"]},
     ],
 )
 def test_a_key_that_is_not_in_the_data_is_refused_at_the_first_load(reading, destination):
     """W52."""
     message = refused(reading, pl.DataFrame({"region": [1]}), destination=destination)
-    assert "there is no column 'regon' after the transforms. Did you mean 'region'?" in message
+    assert "there is no column 'regin' after the transforms. Did you mean 'region'?" in message
 
 
 @pytest.mark.parametrize("key", ["Order ID", "order_id", "ORDER_ID"])

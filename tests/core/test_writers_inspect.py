@@ -60,8 +60,8 @@ def test_the_newest_commit_is_found_by_one_look(lake, monkeypatch):
     for n in range(3):
         result = lake.load(pl.DataFrame({"id": [n]}))
     looks = []
-    original = log.read_bytes
-    monkeypatch.setattr(log, "read_bytes", lambda *a, **k: looks.append(a) or original(*a, **k))
+    original = log.read_file
+    monkeypatch.setattr(log, "read_file", lambda *a, **k: looks.append(a) or original(*a, **k))
 
     found = state(lake)
     assert found == DestinationState(

@@ -104,9 +104,10 @@ def test_a_failure_says_whole_what_is_wrong_where_and_what_to_do(lake):
     assert lake.events("raw/missing") == []
 
 
-def test_a_missing_secret_names_its_variable_and_env_can_give_it(lake, monkeypatch):
-    lake.connections[0]["configure"]["token"] = "LANDING_TOKEN"
-    lake.connections[0]["secrets_ref"] = {"env:": ["token"]}
+@pytest.mark.parametrize(("source", "key"), [("env:", "LANDING_TOKEN"), ("LANDING_", "TOKEN")])
+def test_a_missing_secret_names_its_variable_and_env_can_give_it(lake, monkeypatch, source, key):
+    lake.connections[0]["configure"]["token"] = key
+    lake.connections[0]["secrets_ref"] = {source: ["token"]}
     monkeypatch.delenv("LANDING_TOKEN", raising=False)
     lake.flow("a")
     lake.csv("a", "1,2")

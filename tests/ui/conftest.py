@@ -54,9 +54,9 @@ class Demo:
         return self.folder / ".dagster_home"
 
 
-def run_demo(folder: Path) -> str:
-    """Run the demo and return what it printed."""
-    done = subprocess.run(
+def run_demo(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the demo of a copy of the example."""
+    return subprocess.run(
         [sys.executable, str(folder / "demo.py")],
         cwd=folder,
         capture_output=True,
@@ -65,19 +65,33 @@ def run_demo(folder: Path) -> str:
         env={**os.environ, "COLUMNS": "150"},
         check=False,
     )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
-    return done.stdout
+
+
+def copy_example(root: Path) -> Path:
+    """Copy the example, without what its demo makes, to where a checkout has it."""
+    folder = root / "examples" / "flights"
+    shutil.copytree(ROOT / "examples" / "flights", folder, ignore=MADE)
+    shutil.copy(ROOT / "workspace.yaml", root)
+    return folder
 
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     """The example after its demo ran twice."""
-    root = tmp_path_factory.mktemp("checkout")
-    folder = root / "examples" / "flights"
-    shutil.copytree(ROOT / "examples" / "flights", folder, ignore=MADE)
-    shutil.copy(ROOT / "workspace.yaml", root)
-    first = run_demo(folder)
-    return Demo(folder, first, run_demo(folder))
+    folder = copy_example(tmp_path_factory.mktemp("checkout"))
+    first, second = run_demo(folder), run_demo(folder)
+    for done in (first, second):
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]
+    return Demo(folder, first.stdout, second.stdout)
+
+
+@pytest.fixture(scope="session")
+def broken_demo(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
+    """What the demo says when a source file is broken."""
+    folder = copy_example(tmp_path_factory.mktemp("broken"))
+    (folder / "data").mkdir()
+    (folder / "data" / "weather.csv").write_text("origin,time_hour\nEWR,yesterday\n")
+    return run_demo(folder)
 
 
 def free_port() -> int:

@@ -63,3 +63,16 @@ def test_the_incremental_job_is_started_by_mouse(page: Page, server: Server) -> 
     query = "query($id: ID!) { runOrError(runId: $id) { ... on Run { status jobName } } }"
     found = server.query(query, id=run_id[1])["runOrError"]
     assert found == {"status": "SUCCESS", "jobName": "bronze_incremental"}
+
+
+def test_no_asset_is_shown_as_out_of_date_for_inputs_that_it_saw(server: Server) -> None:
+    query = "{ assetNodes { assetKey { path } staleCauses { category reason } } }"
+    nodes = server.query(query)["assetNodes"]
+    unseen = [
+        ("/".join(node["assetKey"]["path"]), cause["reason"])
+        for node in nodes
+        for cause in node["staleCauses"]
+        if cause["category"] == "DEPENDENCIES"
+    ]
+    assert len(nodes) == 14
+    assert unseen == []

@@ -9,6 +9,8 @@ import polars as pl
 import pytest
 
 if TYPE_CHECKING:
+    import subprocess
+
     from tests.ui.conftest import Demo
 
 pytestmark = [pytest.mark.ui, pytest.mark.xdist_group("ui"), pytest.mark.timeout(900)]
@@ -90,3 +92,15 @@ def test_gold_counts_every_flight_once(demo: Demo) -> None:
     figures = one.select("flights", "cancelled", "mean_dep_delay", "p90_dep_delay")
     assert figures.row(0) == (130, 0, 8.27, 29.2)
     assert len(scan(demo, "gold/delay_by_weather")) == 26
+
+
+def test_a_demo_that_fails_says_why_and_ends_with_an_error(
+    broken_demo: subprocess.CompletedProcess[str],
+) -> None:
+    assert broken_demo.returncode == 1
+    said = " ".join(broken_demo.stdout.split())
+    assert "bronze/weather" in said
+    assert "yesterday" in said
+    assert table(broken_demo.stdout)["bronze/weather"][0] == "failed"
+    assert table(broken_demo.stdout)["bronze/airlines"][0] == "succeeded"
+    assert "silver/flights" not in table(broken_demo.stdout)
