@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from datacoolie_core.errors import MetadataError
+from datacoolie_core.errors import MetadataError, SettingsError
 from datacoolie_core.metadata.identity import destination_identity
 from datacoolie_core.plan.edges import Edge
 from datacoolie_core.plan.selection import shard_of, skip_reason
@@ -16,6 +16,7 @@ from datacoolie_dagster.automation import Moving, condition_of
 from datacoolie_dagster.definition_problems import (
     clash_problem,
     problems_of,
+    replay_problem,
     source_clash_problem,
 )
 from datacoolie_dagster.names import key_parts
@@ -28,6 +29,7 @@ from datacoolie_dagster.translator import (
 )
 
 if TYPE_CHECKING:
+    from datacoolie_core.errors import Problem
     from datacoolie_core.metadata.models import Dataflow
     from datacoolie_core.plan.graph import Graph
     from datacoolie_core.plan.lineage import ExternalSource
@@ -71,9 +73,10 @@ def build_asset_graph(
         MetadataError: For what can't be in Dagster; it holds every problem.
     """
     problems = problems_of(graph.dataflows)
+    partitions = _partitions(graph.dataflows, problems)
     if problems:
         raise MetadataError(problems)
-    builder = _Builder(graph, translator, job_num)
+    builder = _Builder(graph, translator, job_num, partitions)
     for dataflow in graph.dataflows:
         builder.add(dataflow)
     builder.raise_clashes()
@@ -91,6 +94,7 @@ class _Builder:
     graph: Graph
     translator: DagsterDataCoolieTranslator
     job_num: int
+    partitions: Mapping[str, dg.PartitionsDefinition | None]
     made: dict[str, Loaded] = field(default_factory=dict[str, Loaded])
     sources: dict[tuple[str, ...], dg.AssetSpec] = field(
         default_factory=dict[tuple[str, ...], dg.AssetSpec]
@@ -116,7 +120,7 @@ class _Builder:
             self.sources[one.key] = made.setdefault(spec.key, spec)
 
     def add(self, dataflow: Dataflow) -> None:
-        partitions = partitions_of(dataflow)
+        partitions = self.partitions[dataflow.dataflow_id]
         upstream = list(self._upstream(dataflow))
         moving = self._moving(upstream)
         reads = self._reads(dataflow)
@@ -204,6 +208,24 @@ class _Builder:
         ]
         if problems:
             raise MetadataError(problems)
+
+
+def _partitions(
+    dataflows: Sequence[Dataflow], problems: list[Problem]
+) -> dict[str, dg.PartitionsDefinition | None]:
+    """Return dataflow id → partitions; ranges that are written alike are cut once."""
+    known: dict[str, dg.PartitionsDefinition | None] = {}
+    found: dict[str, dg.PartitionsDefinition | None] = {}
+    for dataflow in dataflows:
+        replay = dataflow.options.replay
+        written = "" if replay is None else replay.model_dump_json()
+        try:
+            if written not in known:
+                known[written] = partitions_of(dataflow)
+            found[dataflow.dataflow_id] = known[written]
+        except SettingsError as error:
+            problems.append(replay_problem(dataflow, error))
+    return found
 
 
 def _lower_buckets(graph: Graph) -> Iterator[tuple[str, tuple[int, tuple[str, ...]]]]:

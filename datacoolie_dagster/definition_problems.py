@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from datacoolie_core.errors import Problem, SettingsError
+from datacoolie_core.errors import Problem
 from datacoolie_dagster.automation import cron_of
-from datacoolie_dagster.partitions import replay_windows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from datacoolie_core.errors import SettingsError
     from datacoolie_core.metadata.models import Dataflow
 
 _OPTIONS = "configure.datacoolie"
@@ -26,14 +26,15 @@ def problems_of(dataflows: Iterable[Dataflow]) -> list[Problem]:
 def _problems(dataflow: Dataflow) -> Iterator[Problem]:
     yield from _owner_problems(dataflow)
     yield from _cron_problems(dataflow)
-    try:
-        replay_windows(dataflow)
-    except SettingsError as error:
-        yield _problem(dataflow, "replay", f"{error.message}. {error.remedy or ''}")
 
 
 def _problem(dataflow: Dataflow, option: str, message: str) -> Problem:
     return Problem(message.strip(), dataflow=dataflow.label, field=f"{_OPTIONS}.{option}")
+
+
+def replay_problem(dataflow: Dataflow, error: SettingsError) -> Problem:
+    """Return the problem of a replay range that can't be cut."""
+    return _problem(dataflow, "replay", f"{error.message}. {error.remedy or ''}")
 
 
 def _owner_problems(dataflow: Dataflow) -> Iterator[Problem]:

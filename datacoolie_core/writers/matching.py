@@ -86,45 +86,45 @@ def decide(batch: Batch, stored: pl.LazyFrame, table: pl.Schema, rules: Rules) -
     kept = kept_columns(batch, table)
     delete = pl.lit(value=False) if rules.delete_when is None else rules.delete_when
     marked = batch.frame.with_columns(delete.fill_null(value=False).alias(_DELETE))
-    old = stored.rename({name: f"{_OLD}{name}" for name in table})
-    pairs = (
-        old.join(
-            marked,
-            left_on=[f"{_OLD}{key}" for key in rules.keys],
-            right_on=list(rules.keys),
-            how="inner",
-            nulls_equal=True,
-            coalesce=False,
-        )
-        .select(
-            ROW,
-            FILE,
-            _same(batch, rules.keys).alias(_SAME),
-            _stale(batch, rules.order).alias(_STALE),
-            _DELETE,
-            *(pl.col(f"{_OLD}{name}").alias(name) for name in kept),
-        )
-        .collect(engine="streaming")
-    )
-    matched = (
-        pairs.group_by(ROW)
-        .agg(
-            pl.col(_STALE).any(),
-            pl.col(_SAME).all(),
-            pl.col(_DELETE).first(),
-            pl.len().alias(MET),
-            pl.col(FILE).first(),
-            *(pl.col(name).first() for name in kept),
-        )
-        .with_columns(_action().alias(ACTION))
-        .drop(_STALE, _SAME, _DELETE)
-    )
+    pairs = _met(marked, stored.rename({name: f"{_OLD}{name}" for name in table}), rules)
+    found = pairs.select(
+        ROW,
+        FILE,
+        _DELETE,
+        _same(batch, rules.keys).alias(_SAME),
+        _stale(batch, rules.order).alias(_STALE),
+        *(pl.col(f"{_OLD}{name}").alias(name) for name in kept),
+    ).collect(engine="streaming")
+    matched = _by_row(found, kept)
     going = matched.filter(pl.col(ACTION).is_in(["update", "delete"])).select(ROW)
     return Verdicts(
         matched=matched,
-        pairs=pairs.select(ROW, FILE).join(going, on=ROW, how="semi"),
+        pairs=found.select(ROW, FILE).join(going, on=ROW, how="semi"),
         dropped=_dropped(marked, matched, rules),
     )
+
+
+def _met(marked: pl.LazyFrame, old: pl.LazyFrame, rules: Rules) -> pl.LazyFrame:
+    return old.join(
+        marked,
+        left_on=[f"{_OLD}{key}" for key in rules.keys],
+        right_on=list(rules.keys),
+        how="inner",
+        nulls_equal=True,
+        coalesce=False,
+    )
+
+
+def _by_row(found: pl.DataFrame, kept: Sequence[str]) -> pl.DataFrame:
+    grouped = found.group_by(ROW).agg(
+        pl.col(_STALE).any(),
+        pl.col(_SAME).all(),
+        pl.col(_DELETE).first(),
+        pl.len().alias(MET),
+        pl.col(FILE).first(),
+        *(pl.col(name).first() for name in kept),
+    )
+    return grouped.with_columns(_action().alias(ACTION)).drop(_STALE, _SAME, _DELETE)
 
 
 def _action() -> pl.Expr:

@@ -11,7 +11,7 @@ from uuid import uuid4
 import polars as pl
 
 from datacoolie_core import clock
-from datacoolie_core.errors import WriteError
+from datacoolie_core.errors import StorageError, WriteError
 from datacoolie_core.storage import is_remote
 from datacoolie_core.storage.locations import local_path
 from datacoolie_core.writers.objects import delete_file
@@ -124,18 +124,15 @@ class Staging:
             raise
         _refuse_empty(partitions.values())
         self._drop([path for path, rows, _ in sunk if rows == 0])
-        return [
-            StagedFile(
-                path,
-                size,
-                rows,
-                partitions[path],
-                file_statistics(self._place, path, layout.schema, layout.indexed),
-                int(clock.utc_now().timestamp() * 1000),
-            )
-            for path, rows, size in sunk
-            if rows
-        ]
+        filled = [one for one in sunk if one[1]]
+        return [self._staged(path, rows, size, partitions[path], layout) for path, rows, size in filled]
+
+    def _staged(
+        self, path: str, rows: int, size: int, partition: dict[str, Any], layout: Layout
+    ) -> StagedFile:
+        statistics = file_statistics(self._place, path, layout.schema, layout.indexed)
+        created = int(clock.utc_now().timestamp() * 1000)
+        return StagedFile(path, size, rows, partition, statistics, created)
 
     def discard(self, files: Sequence[StagedFile] | None = None) -> None:
         """Delete files that no commit names; all of them by default."""
@@ -147,9 +144,14 @@ class Staging:
         written = list(self._written)
         for wait in _LATE:
             clock.sleep(wait)
-            for path in written:
-                delete_file(self._place, path)
+            self._delete(written)
         self._drop(written)
+
+    def _delete(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            # no table names it, and vacuum finds it: no reason to hide what went wrong before
+            with suppress(StorageError):
+                delete_file(self._place, path)
 
     def forget(self) -> None:
         """Leave the files where they are: a commit names them, or may do so."""
@@ -173,8 +175,8 @@ class Staging:
         )
 
     def _drop(self, paths: Sequence[str]) -> None:
+        self._delete(paths)
         for path in paths:
-            delete_file(self._place, path)
             self._written.remove(path)
         if not is_remote(self._place.uri):
             self._drop_empty_folders(paths)
