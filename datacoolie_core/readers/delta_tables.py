@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from datacoolie_core import storage
+from datacoolie_core.engines.delta_scan import scan_table
 from datacoolie_core.errors import ReadError
-from datacoolie_core.readers.discovery import source_uri
+from datacoolie_core.readers.discovery import base_path, source_uri
 from datacoolie_core.readers.options import read_options
 from datacoolie_core.readers.source import Source
 
@@ -42,7 +43,7 @@ def open_delta(request: ReadRequest) -> Source:
     uri = source_uri(request)
     table = _table(request, uri, options.get("version"))
     action = {"path": uri, "version": table.version()}
-    return Source(pl.scan_delta(table), action)
+    return Source(scan_table(table), action)
 
 
 def _table(request: ReadRequest, uri: str, version: Any = None) -> DeltaTable:
@@ -91,7 +92,7 @@ def _open_query(request: ReadRequest, query: str) -> Source:
             name = unknown["name"]
             table = _named_table(request, name, error)
             tables[name] = {"path": table.table_uri, "version": table.version()}
-            context.register(name, pl.scan_delta(table))  # pyright: ignore[reportUnknownMemberType]
+            context.register(name, scan_table(table))  # pyright: ignore[reportUnknownMemberType]
         else:
             return Source(frame, {"query": query, "tables": tables}, diagnose=_diagnosis(request))
 
@@ -99,15 +100,7 @@ def _open_query(request: ReadRequest, query: str) -> Source:
 def _named_table(request: ReadRequest, name: str, error: Exception) -> DeltaTable:
     """Return the table that a query names: ``schema.table`` or ``table`` below the base path."""
     source = request.dataflow.source
-    base = source.connection.configure.base_path
-    if base is None:
-        raise ReadError(
-            f"connection '{source.connection.name}' has no base_path",
-            place="source",
-            remedy="Add configure.base_path to the connection.",
-            code="no_base_path",
-        )
-    root = storage.resolve(base, request.project_dir)
+    root = base_path(request)
     parts = name.split(".")
     if source.connection.catalog and parts[0] == source.connection.catalog:
         parts = parts[1:]

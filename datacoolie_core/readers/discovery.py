@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from datacoolie_core import storage
 from datacoolie_core.engines.names import listed
 from datacoolie_core.errors import MissingPathError, ReadError, StorageError
+from datacoolie_core.secrets import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,6 +34,26 @@ class Discovery:
     warnings: tuple[tuple[str, str], ...] = ()
 
 
+def base_path(request: ReadRequest) -> str:
+    """Return the base path of the source's connection, absolute.
+
+    Raises:
+        ReadError: The connection has none.
+    """
+    connection = request.dataflow.source.connection
+    # a secret stands where the metadata's text was
+    given = cast("object", connection.configure.base_path)
+    base = given.reveal() if isinstance(given, Secret) else given
+    if not isinstance(base, str):
+        raise ReadError(
+            f"connection '{connection.name}' has no base_path",
+            place="source",
+            remedy="Add configure.base_path to the connection.",
+            code="no_base_path",
+        )
+    return storage.resolve(base.replace("\\", "/"), request.project_dir)
+
+
 def source_uri(request: ReadRequest) -> str:
     """Return ``base_path/schema_name/table``, absolute.
 
@@ -40,16 +61,8 @@ def source_uri(request: ReadRequest) -> str:
         ReadError: The connection has no base path.
     """
     source = request.dataflow.source
-    base = source.connection.configure.base_path
-    if base is None:
-        raise ReadError(
-            f"connection '{source.connection.name}' has no base_path",
-            place="source",
-            remedy="Add configure.base_path to the connection.",
-            code="no_base_path",
-        )
     parts = [part.replace("\\", "/") for part in (source.schema_name, source.table) if part]
-    return storage.resolve(storage.join(base.replace("\\", "/"), *parts), request.project_dir)
+    return storage.join(base_path(request), *parts)
 
 
 def discover(request: ReadRequest, suffixes: Sequence[str]) -> Discovery:

@@ -90,15 +90,11 @@ def align(frame: pl.LazyFrame, table: pl.Schema | None, demands: Demands | None 
     _refuse_case_twins(stored, table or pl.Schema())
     target, added, conflicts = _target(stored, table)
     if conflicts:
-        raise WriteError(
-            f"types that do not go together: {'; '.join(conflicts)}",
-            remedy="Cast the column (transform.schema_hints), or load into a new table.",
-            code="type_conflict",
-        )
+        raise _conflict(conflicts)
     losses: dict[str, str] = {}
     nulls: dict[str, int] = {}
-    wanted = demands or {}
     columns = [_column(name, source.get(name), kind, losses) for name, kind in target.items()]
+    wanted = demands or {}
     watched = [
         pl.col(name).map_batches(
             Watch(name, wanted[name], nulls), return_dtype=target[name], is_elementwise=True
@@ -106,14 +102,25 @@ def align(frame: pl.LazyFrame, table: pl.Schema | None, demands: Demands | None 
         for name in wanted
         if name in source
     ]
-    absent = tuple(
+    aligned = frame.select(columns)
+    ready = aligned.with_columns(watched) if watched else aligned
+    return Aligned(ready, target, added, losses, nulls, _absent(wanted, source))
+
+
+def _conflict(conflicts: list[str]) -> WriteError:
+    return WriteError(
+        f"types that do not go together: {'; '.join(conflicts)}",
+        remedy="Cast the column (transform.schema_hints), or load into a new table.",
+        code="type_conflict",
+    )
+
+
+def _absent(wanted: Demands, source: pl.Schema) -> tuple[str, ...]:
+    return tuple(
         name
         for name, asked in wanted.items()
         if name not in source and any(demand.path == name for demand in asked)
     )
-    aligned = frame.select(columns)
-    ready = aligned.with_columns(watched) if watched else aligned
-    return Aligned(ready, target, added, losses, nulls, absent)
 
 
 def _stored(source: pl.Schema) -> dict[str, pl.DataType]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from datacoolie_core.writers.request import Commit, WriteResult
     from datacoolie_core.writers.staging import Layout, StagedFile
+    from datacoolie_core.writers.tables import LiveFile
 
 
 def load(job: Load) -> WriteResult:
@@ -57,36 +59,49 @@ def replace_all(
         files: Already staged.
         decided: What the pipeline wants to commit.
     """
-    rows = sum(file.rows for file in files)
+    replacement = _Replacement(job, layout, files, decided)
+    return with_redo(job.place, seen, lambda table: _attempt(replacement, table), job.sleep)
 
-    def attempt(table: DeltaTable | None) -> WriteResult:
-        removed = [] if table is None else live_files(table)
-        before = 0 if table is None else rows_of(table, removed)
-        counts = Counts(rows_inserted=rows, rows_deleted=before or 0)
-        same = table is not None and table_schema(table) == layout.schema
-        if same and not (counts.changes or removed or decided.required):
-            return nothing()
-        change = Change(
-            schema=layout.schema,
-            partition_columns=layout.partition_columns,
-            added=files,
+
+@dataclass(frozen=True)
+class _Replacement:
+    job: Load
+    layout: Layout
+    files: Sequence[StagedFile]
+    decided: Commit
+
+    def change(self, removed: Sequence[LiveFile], counts: Counts) -> Change:
+        return Change(
+            schema=self.layout.schema,
+            partition_columns=self.layout.partition_columns,
+            added=self.files,
             removed=removed,
             replace=True,
-            info=commit_info(job.request, decided, counts),
+            info=commit_info(self.job.request, self.decided, counts),
         )
-        if table is not None:
-            features.refuse(table, removing=True)
-            features.refuse_paths(removed)
-            kept = tuple(table.metadata().partition_columns)
-            other_partitions = kept != layout.partition_columns
-            if other_partitions or features.needs_library(table, removing=True):
-                return library.overwrite(job, table, change, counts)
-            if _made_ready(table, layout.schema):
-                return attempt(open_table(job.place))
-        version = job.commit(table, change)
-        return result_of(job.place, Outcome(table, change, version, before), counts)
 
-    return with_redo(job.place, seen, attempt, job.sleep)
+
+def _attempt(new: _Replacement, table: DeltaTable | None) -> WriteResult:
+    job = new.job
+    removed = [] if table is None else live_files(table)
+    before = 0 if table is None else rows_of(table, removed)
+    rows = sum(file.rows for file in new.files)
+    counts = Counts(rows_inserted=rows, rows_deleted=before or 0)
+    same = table is not None and table_schema(table) == new.layout.schema
+    if same and not (counts.changes or removed or new.decided.required):
+        return nothing()
+    change = new.change(removed, counts)
+    if table is not None:
+        features.refuse(table, removing=True)
+        features.refuse_paths(removed)
+        kept = tuple(table.metadata().partition_columns)
+        other_partitions = kept != new.layout.partition_columns
+        if other_partitions or features.needs_library(table, removing=True):
+            return library.overwrite(job, table, change, counts)
+        if _made_ready(table, new.layout.schema):
+            return _attempt(new, open_table(job.place))
+    version = job.commit(table, change)
+    return result_of(job.place, Outcome(table, change, version, before), counts)
 
 
 def _made_ready(table: DeltaTable, schema: pl.Schema) -> bool:

@@ -125,7 +125,9 @@ class Staging:
         _refuse_empty(partitions.values())
         self._drop([path for path, rows, _ in sunk if rows == 0])
         filled = [one for one in sunk if one[1]]
-        return [self._staged(path, rows, size, partitions[path], layout) for path, rows, size in filled]
+        return [
+            self._staged(path, rows, size, partitions[path], layout) for path, rows, size in filled
+        ]
 
     def _staged(
         self, path: str, rows: int, size: int, partition: dict[str, Any], layout: Layout

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from datacoolie_core.engines.delta_scan import scan_table
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -85,5 +87,5 @@ def scan_live(
         schema: The table's columns.
     """
     if "deletionVectors" in (table.protocol().reader_features or []):
-        return pl.scan_delta(table).select(list(schema))
+        return scan_table(table).select(list(schema))
     return scan(place, files, schema)

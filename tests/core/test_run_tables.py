@@ -298,3 +298,27 @@ def test_a_full_refresh_of_a_shared_merge_keeps_the_rows_of_others(project):
     project.run()
     assert project.run(full_refresh=True, include=["f0"]).failed == 0
     assert project.ids() == [0, 1]
+
+
+def test_tables_may_lie_in_folders_of_any_name(new_project):
+    project = new_project()
+    project.root = project.root / "a b" / "50% é#?"
+    project.root.mkdir(parents=True)
+    project.flow("a", watermark=["id"], table="my täble", partition_columns=[{"column": "r"}])
+    project.flow(
+        "b",
+        table="cöpy",
+        source={"connection_name": "lake_in", "table": "my täble", "watermark_columns": ["id"]},
+    )
+    project.flow(
+        "c",
+        table="sql",
+        load_type="full_load",
+        source={"connection_name": "lake_in", "query": 'SELECT id, r FROM "cöpy"', "table": None},
+    )
+    project.write("t", "a.parquet", frame(1, r="x y/é%"))
+    assert project.run().succeeded == 3
+    project.write("t", "b.parquet", frame(2, r="%20"))
+    assert project.run().failed == 0
+    (result,) = project.run(include=["c"]).dataflows
+    assert (result.rows["rows_read"], result.table_rows) == (2, 2)
