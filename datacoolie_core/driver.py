@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from datacoolie_core import clock, storage
-from datacoolie_core.errors import LifecycleError
+from datacoolie_core.errors import LifecycleError, WatermarkError
 from datacoolie_core.metadata.loader import load_metadata
 from datacoolie_core.plan.graph import build_graph
 from datacoolie_core.plan.planner import Plan, build_plan
@@ -25,6 +25,7 @@ from datacoolie_core.run.locks import Locks
 from datacoolie_core.run.pipeline import replay_dataflow, run_dataflow
 from datacoolie_core.run.records import RunRecorder
 from datacoolie_core.run.results import DataflowResult, ExecutionResult, Failure
+from datacoolie_core.run.saved_state import load_state
 from datacoolie_core.settings import find_project_dir
 from datacoolie_core.state.stores import FileStateStore, StateStore
 
@@ -152,7 +153,12 @@ class DataCoolieDriver:
         watermarks: dict[str, Mapping[str, Any]] = {}
         if not full_refresh:
             for one in selection.dataflows:
-                record = self.store.load(one.dataflow_id)
+                try:
+                    record = load_state(self.store, one.dataflow_id)
+                except WatermarkError as error:
+                    # The dataflow itself fails by it when it runs; the others go on.
+                    logging.getLogger(__name__).warning("%s", error)
+                    continue
                 if record is not None:
                     watermarks[one.dataflow_id] = record.watermark
         return build_plan(

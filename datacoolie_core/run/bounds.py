@@ -71,7 +71,7 @@ def bound_load(prepared: Prepared, baseline: Baseline, context: RunContext) -> B
         inclusive=inclusive or looks_back,
         stored=state.watermark,
         boundary=Boundary() if compares else state.boundary,
-        track_boundary=appends(dataflow) and inclusive,
+        track_boundary=inclusive and (appends(dataflow) or replaces(dataflow)),
         null_watermark=null_rows,
         max_watermark=prepared.max_watermark,
     )
@@ -159,7 +159,7 @@ def overlap_with(
         usable: Whether the reader could tell known rows by their hashes.
     """
     found, request = bounds.overlap, bounds.request
-    if found is None and request.track_boundary and not usable:
+    if found is None and appends(dataflow) and request.track_boundary and not usable:
         found = _ties(dataflow, request.stored) if request.stored else None
         if not request.stored and request.boundary.rows:
             found = Overlap()

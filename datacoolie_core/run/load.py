@@ -22,8 +22,10 @@ from datacoolie_core.run.bounds import (
     replaces,
 )
 from datacoolie_core.run.names import named_as_written
+from datacoolie_core.run.notices import notices
 from datacoolie_core.run.recover import with_destination_maximum
 from datacoolie_core.run.results import ROW_COUNTS, Notice, RunKind
+from datacoolie_core.run.saved_state import load_state, save_state
 from datacoolie_core.state.reconcile import Baseline, reconcile
 from datacoolie_core.state.record import FORMAT, Boundary, StateRecord
 from datacoolie_core.state.values import encode, encode_watermark
@@ -120,7 +122,7 @@ def load(job: Job, context: RunContext) -> Loaded:
 
 def _baseline(job: Job, context: RunContext) -> Baseline:
     prepared = job.prepared
-    stored = context.store.load(prepared.dataflow.dataflow_id)
+    stored = load_state(context.store, prepared.dataflow.dataflow_id)
     destination = delta.inspect(
         prepared.uri, prepared.dataflow.dataflow_id, prepared.storage_options
     )
@@ -137,7 +139,7 @@ def _baseline(job: Job, context: RunContext) -> Baseline:
 
 def _found_done(job: Job, baseline: Baseline, context: RunContext) -> Loaded:
     """The commit of this run (and chunk) is there already: only the state was missing."""
-    context.store.save(baseline.state)
+    save_state(context.store, baseline.state)
     info = baseline.own_commit or {}
     return Loaded(
         skipped=None,
@@ -154,9 +156,11 @@ def _attempt(job: Job, baseline: Baseline, context: RunContext) -> Loaded:
     context.phase(dataflow, "reading", job.window)
     batch = open_batch(bounds.request)
     try:
+        attempt = _Attempt(job, baseline, bounds, batch, context)
+        if batch.empty:
+            return _conclude(attempt, _write_nothing(attempt), ())
         transforms = TransformContext(run_id=context.run_id, now=context.now())
         frame, applied = apply(batch.frame, prepared.dataflow, transforms)
-        attempt = _Attempt(job, baseline, bounds, batch, context)
         try:
             written = _write(attempt, frame)
         except LoadError:
@@ -187,8 +191,8 @@ class _Attempt:
         dataflow = job.prepared.dataflow
         old = baseline.state
         fresh = self.bounds.mode == "replace_all"
-        if seen.rows_read == 0 and not self._empty_counts(fresh):
-            self.skipped = self._why_empty()
+        if seen.rows_read == 0 and not self.empty_counts():
+            self.skipped = self.why_empty()
             return None
         base = StateRecord(dataflow.dataflow_id) if fresh else old
         self.state = self._next_state(base).evolve(
@@ -202,15 +206,16 @@ class _Attempt:
         always = job.window is not None or fresh or replaces(dataflow)
         return Commit(self._info(rows_staged), required=always or moved)
 
-    def _empty_counts(self, fresh: bool) -> bool:
+    def empty_counts(self) -> bool:
         """Say whether a source without rows is still something to write down."""
-        if self.job.window is not None or fresh:
+        if self.job.window is not None or self.bounds.mode == "replace_all":
             return True
         dataflow = self.job.prepared.dataflow
         empties = dataflow.destination.configure.datacoolie.empty_source == "overwrite"
         return replaces(dataflow) and empties and not dataflow.source.watermark_columns
 
-    def _why_empty(self) -> str:
+    def why_empty(self) -> str:
+        """Return the reason of a load that is skipped."""
         seen = self.batch.observation
         if seen.rows_known:
             return KNOWN
@@ -224,7 +229,7 @@ class _Attempt:
         columns = dataflow.source.watermark_columns
         if job.window is None:
             return base.evolve(
-                watermark=seen.candidate if columns else {},
+                watermark={**base.watermark, **seen.candidate} if columns else {},
                 boundary=seen.boundary if self.bounds.request.track_boundary else Boundary(),
             )
         if not job.save_watermark or not columns:
@@ -272,6 +277,16 @@ class _Attempt:
         }
 
 
+def _write_nothing(attempt: _Attempt) -> WriteResult:
+    """Write a batch that has not even columns: no file was there."""
+    prepared = attempt.job.prepared
+    nothing = delta.no_rows(prepared.uri, prepared.storage_options)
+    if nothing is None or not attempt.empty_counts():
+        attempt.skipped = attempt.why_empty()
+        return WriteResult(committed=False)
+    return _write(attempt, nothing)
+
+
 def _write(attempt: _Attempt, frame: pl.LazyFrame) -> WriteResult:
     job, context, baseline = attempt.job, attempt.context, attempt.baseline
     prepared, dataflow = job.prepared, job.prepared.dataflow
@@ -317,7 +332,7 @@ def _conclude(attempt: _Attempt, written: WriteResult, applied: tuple[str, ...])
             raise WriteError("a commit without a decision", dataflow=dataflow.dataflow_id)
         state = attempt.state.evolve(table_id=written.table_id, table_version=written.table_version)
         context.phase(dataflow, "saving", job.window)
-        context.store.save(state)
+        save_state(context.store, state)
         context.phase(dataflow, "saved", job.window)
         if _only_boundary(attempt, written):
             skipped = KNOWN
@@ -325,7 +340,7 @@ def _conclude(attempt: _Attempt, written: WriteResult, applied: tuple[str, ...])
         skipped = skipped or KNOWN
         state = baseline.state
         if baseline.recovered:
-            context.store.save(state)
+            save_state(context.store, state)
     rows: dict[str, int | None] = {
         "rows_read": seen.rows_read,
         "rows_written": written.rows_written,
@@ -344,7 +359,12 @@ def _conclude(attempt: _Attempt, written: WriteResult, applied: tuple[str, ...])
         rows=rows,
         write=written,
         source_action={**attempt.batch.source_action, "transforms": list(applied)},
-        warnings=_warnings(attempt, written),
+        warnings=notices(
+            [*baseline.warnings, *attempt.batch.warnings, *written.warnings],
+            seen,
+            attempt.bounds.request,
+            context.now(),
+        ),
     )
 
 
@@ -356,26 +376,3 @@ def _only_boundary(attempt: _Attempt, written: WriteResult) -> bool:
     still = state is not None and dict(state.watermark) == dict(attempt.baseline.state.watermark)
     changed = written.rows_written or written.rows_deleted
     return still and not changed and not replaces(attempt.job.prepared.dataflow)
-
-
-def _warnings(attempt: _Attempt, written: WriteResult) -> tuple[Notice, ...]:
-    seen, request = attempt.batch.observation, attempt.bounds.request
-    found = [*attempt.baseline.warnings, *attempt.batch.warnings, *written.warnings]
-    if seen.rows_null_watermark and request.window is None:
-        fate = "left out" if request.null_watermark == "exclude" else "loaded"
-        found.append(
-            (
-                "null_watermark",
-                f"{seen.rows_null_watermark} rows have no watermark: {fate} "
-                "(source.configure.datacoolie.null_watermark)",
-            )
-        )
-    if seen.rows_beyond_max:
-        found.append(
-            (
-                "beyond_max_watermark",
-                f"{seen.rows_beyond_max} rows lie above max_watermark: loaded, "
-                "but they do not move the watermark",
-            )
-        )
-    return tuple(Notice(code, text) for code, text in found)

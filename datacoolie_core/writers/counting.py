@@ -92,6 +92,12 @@ def column_maximum(
     return rows.select(kept.max()).collect(engine="streaming").item()
 
 
+def no_rows(uri: str, storage_options: Mapping[str, str] | None = None) -> pl.LazyFrame | None:
+    """Return a frame with a table's columns and no row; None without a table."""
+    table = open_table(Place(uri, storage_options or {}))
+    return None if table is None else pl.LazyFrame(schema=table_schema(table))
+
+
 def read_schema(
     uri: str, storage_options: Mapping[str, str] | None = None
 ) -> dict[str, str] | None:

@@ -16,6 +16,7 @@ from datacoolie_core.writers.commit import UNKNOWN_OUTCOME, Sleep
 from datacoolie_core.writers.counting import (
     column_maximum,
     count_windows,
+    no_rows,
     read_schema,
     table_row_count,
 )
@@ -31,7 +32,15 @@ if TYPE_CHECKING:
 
     from datacoolie_core.writers.request import Finish, OnPhase, WriteRequest, WriteResult
 
-__all__ = ["column_maximum", "count_windows", "inspect", "read_schema", "table_row_count", "write"]
+__all__ = [
+    "column_maximum",
+    "count_windows",
+    "inspect",
+    "no_rows",
+    "read_schema",
+    "table_row_count",
+    "write",
+]
 
 _LOADS: dict[str, Callable[[Load], WriteResult]] = {
     "append": append.load,

@@ -370,3 +370,102 @@ def test_null_rows_that_are_included_are_not_doubled_by_a_new_column(project):
     project.run_one()
     assert project.run_one().status == "skipped"
     assert project.ids() == [1, 2, 3]
+
+
+def test_an_overwrite_with_a_watermark_and_nothing_new_keeps_its_table(project):
+    project.flow(load_type="overwrite", watermark=["ts"])
+    project.write("t", "a.parquet", rows((1, at(1)), (2, at(2)), (3, at(2))))
+    project.run_one()
+    assert project.run_one().status == "skipped"
+    assert project.ids() == [1, 2, 3]
+
+
+def test_a_watermark_in_the_future_is_told(project):
+    """wm-future-dated-row, without a limit."""
+    project.flow(watermark=["ts"])
+    project.write("t", "a.parquet", rows((1, datetime(2026, 1, 1)), (2, datetime(9999, 12, 31))))
+    (notice,) = project.run_one().warnings
+    assert notice.code == "future_watermark"
+    assert "'ts'" in notice.message
+    assert "9999-12-31" in notice.message
+
+
+class BrokenStore:
+    """Fails as a store of the user's own may: with errors that are not ours."""
+
+    def __init__(self, inner, failures):
+        self.inner, self.failures = inner, failures
+
+    def load(self, dataflow_id):
+        return self.inner.load(dataflow_id)
+
+    def save(self, record):
+        if self.failures:
+            self.failures -= 1
+            raise OSError("disk full")
+        self.inner.save(record)
+
+
+@pytest.mark.parametrize("load_type", ["append", "full_load", "merge_upsert"])
+@pytest.mark.parametrize("retry_count", [0, 1])
+def test_a_store_that_fails_after_the_commit_doubles_nothing(project, load_type, retry_count):
+    """wm-write-done-state-save-failed, retry-append-twice."""
+    from datacoolie_core.state.stores import FileStateStore
+
+    keys = ["id"] if load_type == "merge_upsert" else []
+    project.flow(load_type=load_type, merge_keys=keys, watermark=["ts"])
+    project.write("t", "a.parquet", rows((1, at(1)), (2, at(2)), (3, at(3))))
+    store = BrokenStore(FileStateStore(str(project.root / "state")), 1)
+    with project.driver(state=store, retry_count=retry_count) as driver:
+        (first,) = driver.run().dataflows
+        assert first.status == ("succeeded" if retry_count else "failed")
+        if not retry_count:
+            assert "disk full" in first.error.message
+            assert "The rows are safe" in first.error.message
+        (second,) = driver.run().dataflows
+    assert second.status == "skipped"
+    assert second.watermark == {"ts": at(3)}
+    assert project.ids() == [1, 2, 3]
+
+
+def test_a_broken_state_file_fails_its_dataflow_and_no_other(project):
+    """W43."""
+    for name in ("a", "b"):
+        project.write(name, "x.parquet", rows((1, at(1))))
+        project.flow(name, source_table=name, table=name, watermark=["ts"])
+    project.run()
+    (project.root / ".datacoolie/state/a.json").write_text("{")
+    result = project.run()
+    assert (result.failed, result.skipped) == (1, 1)
+    assert ".datacoolie/state/a.json" in result.errors["a"]
+
+
+@pytest.mark.parametrize("load_type", ["append", "full_load"])
+def test_a_folder_without_files_is_skipped(project, load_type):
+    """wm-empty-source, W60."""
+    project.flow(
+        load_type=load_type,
+        watermark=["ts"],
+        transform={"schema_hints": [{"column_name": "ts", "data_type": "timestamp_ntz"}]},
+    )
+    (project.root / "in/t").mkdir(parents=True)
+    assert project.run_one().status == "skipped"
+    path = project.write("t", "a.parquet", rows((1, at(1))))
+    project.run_one()
+    path.unlink()
+    after = project.run_one()
+    assert (after.status, after.watermark) == ("skipped", {"ts": at(1)})
+    assert project.ids() == [1]
+
+
+def test_a_folder_without_files_can_empty_the_table(project):
+    """W27."""
+    project.flow(
+        load_type="full_load",
+        destination={"configure": {"datacoolie": {"empty_source": "overwrite"}}},
+    )
+    path = project.write("t", "a.parquet", rows((1, at(1))))
+    project.run_one()
+    path.unlink()
+    assert project.run_one().rows["rows_deleted"] == 1
+    assert project.ids() == []
