@@ -25,8 +25,12 @@ ui: .venv/.installed-demo ## Open Dagster's UI on 127.0.0.1:PORT (3000); Ctrl-C 
 
 # The browser's driver keeps an event loop running, which Dagster's own tests can't share.
 test: .venv/.installed-dev chromium ## Run every test
-	$(BIN)/pytest -n 2 --ignore tests/ui $(PYTEST_ARGS)
-	$(BIN)/pytest tests/ui $(PYTEST_ARGS)
+ifeq ($(PYTEST_ARGS),)
+	$(BIN)/pytest -n 2 --ignore tests/ui
+	$(BIN)/pytest tests/ui
+else
+	$(BIN)/pytest $(PYTEST_ARGS)
+endif
 
 check: .venv/.installed-dev ## Format, lint, types, import contracts, spelling
 	$(BIN)/ruff format --check .

@@ -142,7 +142,11 @@ def _number_conversion(
     cast: Cast, own: pl.DataType, wanted: pl.DataType
 ) -> Callable[[pl.Series], pl.Series] | None:
     if own == pl.String:
+        if wanted.is_float():
+            return _finite_float(cast, wanted)
         return _exact_decimal(cast, wanted) if wanted.is_decimal() else None
+    if own == pl.Float64 and wanted == pl.Float32:
+        return _finite_float(cast, wanted)
     if own == pl.Boolean or _always_fits(own, wanted):
         return None
     if not own.is_numeric():
@@ -163,6 +167,22 @@ def _always_fits(own: pl.DataType, wanted: pl.DataType) -> bool:
         return not own.is_integer() or (bits(own) < _EXACT_IN_DOUBLE and wanted == pl.Float64)
     # the engine refuses what does not fit
     return own.is_integer() and wanted.is_integer()
+
+
+def _finite_float(cast: Cast, wanted: pl.DataType) -> Callable[[pl.Series], pl.Series]:
+    """Refuse what only overflow would make infinite; a value that says inf is one."""
+
+    def finite(series: pl.Series) -> pl.Series:
+        result = series.cast(wanted, strict=False)
+        if series.dtype == pl.String:
+            said = series.str.contains(r"(?i)^\s*[+-]?inf(inity)?\s*$")
+        else:
+            said = series.is_infinite()
+        lost = result.is_null() | (result.is_infinite() & ~said)
+        BadValue.check(cast.column, series, lost, str(wanted))
+        return result
+
+    return finite
 
 
 def _exact_decimal(cast: Cast, wanted: pl.DataType) -> Callable[[pl.Series], pl.Series]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 _TOKEN = re.compile(r"'(?:[^']|'')*'|([A-Za-z])\1*|.", re.DOTALL)
 _LETTERS = {
@@ -43,11 +44,24 @@ _LETTERS = {
     "Z": "%z",
     "ZZZZZ": "%:z",
 }
+_DOTTED = re.compile(r"%%|\.%f")
+_PART = re.compile(r"%[-_0^#:.\d]*[A-Za-z%]|.", re.DOTALL)
+_TEXTS = {
+    **dict.fromkeys("mdHIMSyekl", r"\s*\d{1,2}"),
+    **dict.fromkeys("bBhaAp", r"\p{L}+\.?"),
+    "Y": r"\d{4}",
+    "j": r"\d{1,3}",
+    "F": r"\d{4}-\d{1,2}-\d{1,2}",
+    "T": r"\d{1,2}:\d{1,2}:\d{1,2}",
+    "R": r"\d{1,2}:\d{1,2}",
+    "%": "%",
+}
+"""What the text of a part looks like."""
 _ZONES = ("%z", "%:z", "%#z", "%+")
 
 
 def engine_pattern(pattern: str) -> str:
-    """Return a hint's pattern in the engine's form; a ``%`` pattern stays as it is.
+    """Return a hint's pattern in the engine's form; in a ``%`` pattern, ``%f`` is a fraction.
 
     >>> engine_pattern("yyyy-MM-dd'T'HH:mm:ss.SSS"), engine_pattern("%d/%m/%Y")
     ('%Y-%m-%dT%H:%M:%S%.3f', '%d/%m/%Y')
@@ -56,7 +70,7 @@ def engine_pattern(pattern: str) -> str:
         ValueError: A letter has no meaning.
     """
     if "%" in pattern:
-        return pattern
+        return _DOTTED.sub(_dotted, pattern)
     parts: list[str] = []
     for found in _TOKEN.finditer(pattern):
         token = found.group()
@@ -80,6 +94,34 @@ def _add_fraction(parts: list[str], digits: int) -> None:
         parts[-1] = f"%.{wanted}"
     else:
         parts.append(f"%{wanted}")
+
+
+def _dotted(found: re.Match[str]) -> str:
+    return "%.f" if found.group() == ".%f" else found.group()
+
+
+@cache
+def bare_fraction(pattern: str) -> tuple[str, str] | None:
+    """Return how texts with a fraction that has no point become ones that have it.
+
+    The engine takes ``%f`` for a number of nanoseconds, whatever its digits.
+
+    >>> bare_fraction("%H:%M:%S,%f")[1], bare_fraction("%H:%M:%S%.f")
+    ('%H:%M:%S,%.f', None)
+
+    Returns:
+        A regular expression of what stands before and in the fraction, in two groups, and the
+        pattern of the texts with a point between the two; None where no such fraction is read.
+    """
+    before = ""
+    parts = [found.group() for found in _PART.finditer(pattern)]
+    for index, part in enumerate(parts):
+        if part == "%f":
+            changed = [*parts[:index], "%.f", *parts[index + 1 :]]
+            return f"^({before})(\\d{{1,9}})", "".join(changed)
+        known = _TEXTS.get(part[-1], ".+?") if part[0] == "%" else re.escape(part)
+        before += r"\s*" if part.isspace() else known
+    return None
 
 
 def has_zone(pattern: str) -> bool:

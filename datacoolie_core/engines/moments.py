@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from datacoolie_core.engines.bad_value import BadValue
-from datacoolie_core.engines.date_patterns import has_time, has_zone
+from datacoolie_core.engines.date_patterns import bare_fraction, has_time, has_zone
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +82,8 @@ def time_of(column: str, pattern: str | None, _zone: str | None) -> Convert:
             return series.cast(pl.Time)
         result = pl.Series(series.name, [None] * len(series), dtype=pl.Time)
         for form in (pattern,) if pattern else _TIME:
-            result = result.fill_null(series.str.to_time(form, strict=False))
+            texts, plain = _with_point(series, form)
+            result = result.fill_null(texts.str.to_time(plain, strict=False))
         BadValue.check(column, series, result.is_null(), "time")
         return result
 
@@ -139,7 +140,16 @@ def _how(formats: Sequence[str]) -> str:
     return f"expected {formats[0]}" if len(formats) == 1 else "expected ISO 8601"
 
 
+def _with_point(series: pl.Series, form: str) -> tuple[pl.Series, str]:
+    """Return texts and a pattern whose fraction of a second has a point before it."""
+    bare = bare_fraction(form)
+    if bare is None:
+        return series, form
+    return series.str.replace(bare[0], "${1}.${2}"), bare[1]
+
+
 def _moments(series: pl.Series, form: str) -> pl.Series:
+    series, form = _with_point(series, form)
     if not has_time(form):
         return series.str.to_date(form, strict=False).cast(_WALL)
     if has_zone(form):

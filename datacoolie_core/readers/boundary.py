@@ -110,6 +110,7 @@ class BoundaryRows:
         request: What was asked for.
         observation: Says whether the request's hashes can be used.
         schema: Fingerprint of the source's columns.
+        typed: Columns that are hashed by another value than the one that was read.
     """
 
     def __init__(
@@ -118,8 +119,10 @@ class BoundaryRows:
         request: ReadRequest,
         observation: Observation,
         schema: str,
+        typed: Sequence[pl.Expr] = (),
     ) -> None:
         self._watched = watched
+        self._typed = typed
         self._request = request
         self._observation = observation
         self._schema = schema
@@ -187,7 +190,7 @@ class BoundaryRows:
         return pl.any_horizontal(parts) if parts else None
 
     def _hashes(self, frame: pl.DataFrame) -> list[str]:
-        return row_hashes(frame.drop(self._temporary))
+        return row_hashes(frame.drop(self._temporary).with_columns(self._typed))
 
     def boundary(self) -> Boundary:
         """Return the rows at the new watermark, for the state."""

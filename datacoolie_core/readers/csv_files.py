@@ -1,19 +1,26 @@
-"""CSV files, plain or packed (``.gz``, ``.zst``, ``.zip``): text unless the options say else."""
+"""CSV files, plain or packed (``.gz``, ``.zst``, ``.zip``): text unless the options say else.
+
+A wholly blank line is no row, but in files of one column it is a null: there it may be a value. In
+an object store, where the engine reads the files itself, it is a row of nulls.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from datacoolie_core.engines.names import listed
 from datacoolie_core.errors import ReadError
-from datacoolie_core.readers.csv_trouble import csv_diagnosis
+from datacoolie_core.readers.csv_layout import has_blank_lines, header_line, without_blank_lines
+from datacoolie_core.readers.csv_trouble import csv_diagnosis, ragged_rows
 from datacoolie_core.readers.discovery import discover
 from datacoolie_core.readers.file_columns import SCANNED_PATH
 from datacoolie_core.readers.file_scan import ScannedFile, scanned
-from datacoolie_core.readers.local_files import LocalFile, LocalFiles
+from datacoolie_core.readers.hints import hint_of
+from datacoolie_core.readers.local_files import LocalFile, LocalFiles, opened
 from datacoolie_core.readers.options import (
     character,
     character_or_none,
@@ -27,8 +34,9 @@ from datacoolie_core.readers.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from datacoolie_core.metadata.models import Dataflow
     from datacoolie_core.readers.batch import ReadRequest
     from datacoolie_core.readers.source import Source
 
@@ -66,6 +74,7 @@ ALIASES = {
     "charset": "encoding",
     "line_sep": "eol_char",
 }
+_BEFORE_HEADER = ("skip_rows", "skip_lines", "comment_prefix")
 _RENAMED = re.compile(r"_duplicated_\d+$")
 _UTF8 = {"utf8", "utf-8", "utf8-lossy", "utf-8-lossy", "utf-8-sig", "utf8-sig"}
 
@@ -88,16 +97,18 @@ def open_csv(request: ReadRequest) -> Source:
     )
     try:
         files = [file for info in found.files for file in local.add(info)]
-        headed = [(file, _schema(file, options)) for file in files]
+        opened = [_opened(file, options, local, request.dataflow) for file in files]
+        headed = [(one.file, one.schema) for one in opened]
+        by_path = {one.file.path: one.options for one in opened}
         if strict:
             _check_same(headed)
         return scanned(
             [ScannedFile(file, schema) for file, schema in headed if schema],
             found,
-            lambda paths, schema: _scan(paths, schema, options),
+            lambda paths, schema: _scan(paths, schema, by_path),
             close=local.close,
             diagnose=csv_diagnosis(files, options),
-            warnings=_warnings(headed, options),
+            warnings=_warnings(headed, files, options),
             limit=limit,
         )
     except BaseException:
@@ -124,9 +135,70 @@ def _foreign_encoding(options: dict[str, Any]) -> str | None:
         ) from error
 
 
+@dataclass(frozen=True)
+class _Opened:
+    """A file as the engine shall read it; no columns for an empty one."""
+
+    file: LocalFile
+    options: dict[str, Any]
+    schema: dict[str, pl.DataType]
+
+
+def _opened(
+    file: LocalFile, options: dict[str, Any], local: LocalFiles, dataflow: Dataflow
+) -> _Opened:
+    _check_line_ends(file, options)
+    options, header = _from_header(file, options)
+    schema = _schema(file, options)
+    # what the inferred type would lose (zeros in front, digits) the hint could not bring back
+    schema = {
+        name: dtype if hint_of(name, dataflow) is None else pl.String()
+        for name, dtype in schema.items()
+    }
+    several = len(schema) > 1 and options.get("eol_char", "\n") == "\n"
+    if several and file.is_local and has_blank_lines(file.path):
+        file = local.rewritten(file, lambda raw: without_blank_lines(raw, options, header))
+    return _Opened(file, options, schema)
+
+
+def _check_line_ends(file: LocalFile, options: Mapping[str, Any]) -> None:
+    """Refuse a file whose lines end in a carriage return alone: it would be one long header."""
+    if not file.is_local or "eol_char" in options:
+        return
+    with opened(file.path) as raw:
+        start = raw.read(1 << 16)
+    if b"\r" in start and b"\n" not in start:
+        raise ReadError(
+            "its lines end in a carriage return alone",
+            place=file.info.uri,
+            remedy='Set read_options.line_sep to "\\r".',
+            code="line_ends",
+        )
+
+
+def _from_header(file: LocalFile, options: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """Return options that lead straight to the header's line, and its number.
+
+    The engine takes a blank line that follows a comment or a skipped row for the header.
+    """
+    usual = options.get("has_header", True)
+    if usual and not any(options.get(name) for name in _BEFORE_HEADER):
+        return options, 1
+    if not file.is_local or options.get("eol_char", "\n") != "\n":
+        return options, 1
+    header = header_line(file.path, options)
+    if header is None:
+        return options, 1
+    others = {key: value for key, value in options.items() if key not in _BEFORE_HEADER[:2]}
+    return {**others, "skip_lines": header - 1}, header
+
+
 def _scan(
-    paths: Sequence[str], schema: dict[str, pl.DataType], options: dict[str, Any]
+    paths: Sequence[str], schema: dict[str, pl.DataType], by_path: dict[str, dict[str, Any]]
 ) -> pl.LazyFrame:
+    if len({tuple(by_path[path].items()) for path in paths}) > 1:
+        return pl.concat([_scan([path], schema, by_path) for path in paths], how="vertical")
+    options = by_path[paths[0]]
     # Files of one header only: with a wider schema, extra_columns or missing_columns, the engine
     # puts the surplus of a ragged row into another column or drops it, without a word.
     return pl.scan_csv(
@@ -198,13 +270,37 @@ def _check_same(headed: Sequence[tuple[LocalFile, dict[str, pl.DataType]]]) -> N
 
 
 def _warnings(
-    headed: Sequence[tuple[LocalFile, dict[str, pl.DataType]]], options: dict[str, Any]
+    headed: Sequence[tuple[LocalFile, dict[str, pl.DataType]]],
+    found: Sequence[LocalFile],
+    options: dict[str, Any],
 ) -> list[tuple[str, str]]:
     warnings: list[tuple[str, str]] = []
     empty = [file.name for file, schema in headed if not schema]
     if empty:
         warnings.append(("empty_file", f"nothing in {listed(empty)}"))
     if options.get("truncate_ragged_lines"):
-        message = "truncate_ragged_lines: what stands behind the last column of a row is dropped"
-        warnings.append(("ragged_lines_cut", message))
+        warnings += _cut(headed, found, options)
     return warnings
+
+
+def _cut(
+    headed: Sequence[tuple[LocalFile, dict[str, pl.DataType]]],
+    found: Sequence[LocalFile],
+    options: dict[str, Any],
+) -> list[tuple[str, str]]:
+    remote = any(not file.is_local for file in found)
+    count = sum(
+        ragged_rows(file.path, options, len(schema))
+        for file, (_, schema) in zip(found, headed, strict=True)
+        if file.is_local and schema
+    )
+    if not count and not remote:
+        return []
+    rows = "what" if remote else f"{count} {'row has' if count == 1 else 'rows have'} more fields"
+    message = (
+        "truncate_ragged_lines: what stands behind the last column of a row is dropped"
+        if remote
+        else f"truncate_ragged_lines: {rows} than columns; what stands behind the last column is"
+        " dropped"
+    )
+    return [("ragged_lines_cut", message)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
@@ -11,10 +12,15 @@ from datacoolie_core.errors import MissingPathError, ReadError, StorageError
 from datacoolie_core.secrets import Secret
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from datacoolie_core.readers.batch import ReadRequest
     from datacoolie_core.storage import FileInfo
+
+
+FolderValues = Mapping[str, str | None]
+"""Key → value of the ``key=value`` folders that a file lies in."""
+_NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,7 @@ class Discovery:
 
     uri: str
     files: tuple[FileInfo, ...]
-    hive: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, "Mapping[str, str]"])
+    hive: Mapping[str, FolderValues] = field(default_factory=dict[str, "FolderValues"])
     warnings: tuple[tuple[str, str], ...] = ()
 
 
@@ -164,9 +170,9 @@ def _nothing_fits(
     )
 
 
-def _hive_values(relative: str) -> dict[str, str]:
+def _hive_values(relative: str) -> dict[str, str | None]:
     from urllib.parse import unquote
 
     folders = relative.split("/")[:-1]
     pairs = (folder.partition("=") for folder in folders if "=" in folder)
-    return {key: unquote(value) for key, _, value in pairs}
+    return {key: None if value == _NULL_FOLDER else unquote(value) for key, _, value in pairs}

@@ -9,6 +9,7 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from datacoolie_core.readers.discovery import FolderValues
     from datacoolie_core.readers.local_files import LocalFile
 
 SCANNED_PATH = "__dc_path"
@@ -19,7 +20,7 @@ FILE_TIME = "__file_modification_time"
 _INSTANT = pl.Datetime("us", "UTC")
 
 
-def file_column_names(hive: Mapping[str, Mapping[str, str]]) -> list[str]:
+def file_column_names(hive: Mapping[str, FolderValues]) -> list[str]:
     """Return the columns that come from a file's path: its ``key=value`` folders, then ours."""
     keys = dict.fromkeys(key for values in hive.values() for key in values)
     return [*keys, FILE_NAME, FILE_PATH, FILE_TIME]
@@ -28,7 +29,7 @@ def file_column_names(hive: Mapping[str, Mapping[str, str]]) -> list[str]:
 def with_file_columns(
     frame: pl.LazyFrame,
     files: Sequence[LocalFile],
-    hive: Mapping[str, Mapping[str, str]],
+    hive: Mapping[str, FolderValues],
     columns: Sequence[str],
 ) -> pl.LazyFrame:
     """Return a scan with the file columns at its end, and those of its ``key=value`` folders.

@@ -12,12 +12,14 @@ from datacoolie_core.errors import ReadError
 from datacoolie_core.readers.discovery import discover
 from datacoolie_core.readers.file_columns import SCANNED_PATH
 from datacoolie_core.readers.file_scan import ScannedFile, scanned
+from datacoolie_core.readers.hints import hint_of, hinted_type
 from datacoolie_core.readers.local_files import LocalFile, LocalFiles, opened
 from datacoolie_core.readers.options import count, count_or_all, flag, read_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from datacoolie_core.metadata.models import Dataflow
     from datacoolie_core.readers.batch import ReadRequest
     from datacoolie_core.readers.source import Source
 
@@ -62,7 +64,10 @@ def open_json_lines(request: ReadRequest) -> Source:
     try:
         files = [file for info in found.files for file in local.add(info)]
         files = [local.without_mark(file, _BOM) for file in files]
-        entries = [ScannedFile(file, _schema(file, storage_options, options)) for file in files]
+        entries = [
+            ScannedFile(file, _as_hinted(_schema(file, storage_options, options), request.dataflow))
+            for file in files
+        ]
         filled = [entry for entry in entries if entry.schema]
         return scanned(
             filled,
@@ -89,6 +94,19 @@ def _options(request: ReadRequest) -> dict[str, Any]:
             code="bad_option",
         )
     return options
+
+
+def _as_hinted(schema: dict[str, pl.DataType], dataflow: Dataflow) -> dict[str, pl.DataType]:
+    """Return the types to read with: as text where a hint wants the digits as they are written."""
+
+    def wanted(name: str, dtype: pl.DataType) -> pl.DataType:
+        hint = None if dtype.is_nested() else hint_of(name, dataflow)
+        if hint is None:
+            return dtype
+        exact = hinted_type(name, hint, dataflow).kind in ("string", "decimal")
+        return pl.String() if exact else dtype
+
+    return {name: wanted(name, dtype) for name, dtype in schema.items()}
 
 
 def _schema(

@@ -16,7 +16,7 @@ from datacoolie_core.engines.names import listed
 from datacoolie_core.errors import ReadError, StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from datacoolie_core.storage import FileInfo
 
@@ -41,6 +41,11 @@ class LocalFile:
     def name(self) -> str:
         """The file's own name."""
         return self.info.uri.rpartition("/")[2]
+
+    @property
+    def is_local(self) -> bool:
+        """Whether Python can read it too; the engine reads object stores itself."""
+        return not self.path.startswith(_ENGINE_READS)
 
 
 class LocalFiles:
@@ -90,7 +95,7 @@ class LocalFiles:
 
     def without_mark(self, file: LocalFile, mark: bytes) -> LocalFile:
         """Return a file that does not start with some bytes (a byte order mark)."""
-        if file.path.startswith(_ENGINE_READS):
+        if not file.is_local:
             return file
         with opened(file.path) as raw:
             if raw.read(len(mark)) != mark:
@@ -98,6 +103,20 @@ class LocalFiles:
             target = self._temporary("")
             with target.open("wb") as plain:
                 shutil.copyfileobj(raw, plain, _CHUNK)
+        return LocalFile(file.info, str(target))
+
+    def rewritten(
+        self, file: LocalFile, change: Callable[[IO[bytes]], Iterable[bytes]]
+    ) -> LocalFile:
+        """Return a copy of a file with other content.
+
+        Args:
+            file: It must be local.
+            change: Makes the new content from the old one, both unpacked.
+        """
+        target = self._temporary("")
+        with opened(file.path) as raw, target.open("wb") as plain:
+            plain.writelines(change(raw))
         return LocalFile(file.info, str(target))
 
     def _fetched(self, info: FileInfo) -> str:

@@ -12,6 +12,7 @@ from datacoolie_core.readers.boundary import BoundaryRows, Watched
 from datacoolie_core.readers.bounds import above, fitted_state, within
 from datacoolie_core.readers.observer import Observer
 from datacoolie_core.readers.row_hash import fingerprint, type_name
+from datacoolie_core.readers.typed_rows import TypedRow, typed_row
 from datacoolie_core.readers.watermark_columns import WatermarkColumn, watermark_column
 
 if TYPE_CHECKING:
@@ -42,12 +43,17 @@ def observed(source: Source, request: ReadRequest) -> Batch:
     ]
     frame = _filtered(source.frame, schema, columns, request)
     stored = {column.name: _bound(request.stored, column) for column in columns}
+    row = typed_row(schema, columns, request.dataflow)
     observation = Observation(
         candidate={name: value for name, value in stored.items() if value is not None},
         columns={name: type_name(dtype) for name, dtype in schema.items()},
-        boundary_usable=_boundary_usable(request, schema),
+        boundary_usable=_boundary_usable(request, row),
     )
-    passed = _watched_frame(frame, schema, columns, stored, observation, request)
+    watched = _watched(columns, stored)
+    rows = BoundaryRows(watched, request, observation, fingerprint(row.schema), row.values)
+    observation.settle = rows.boundary
+    observer = Observer(observation, watched, request, rows)
+    passed = _watched_frame(frame, schema, watched, observer)
     return Batch(
         passed,
         observation,
@@ -59,24 +65,22 @@ def observed(source: Source, request: ReadRequest) -> Batch:
     )
 
 
-def _watched_frame(
-    frame: pl.LazyFrame,
-    schema: dict[str, pl.DataType],
-    columns: list[WatermarkColumn],
-    stored: Mapping[str, Scalar | None],
-    observation: Observation,
-    request: ReadRequest,
-) -> pl.LazyFrame:
-    """Return a frame that fills the observation while it is consumed."""
+def _watched(columns: list[WatermarkColumn], stored: Mapping[str, Scalar | None]) -> list[Watched]:
     named = [(f"{_TYPED}{index}", column) for index, column in enumerate(columns)]
-    watched = [
+    return [
         Watched(column, column.column if column.plain else name, stored[column.name])
         for name, column in named
     ]
-    rows = BoundaryRows(watched, request, observation, fingerprint(schema))
-    observation.settle = rows.boundary
-    observer = Observer(observation, watched, request, rows)
-    typed = [column.typed.alias(name) for name, column in named if not column.plain]
+
+
+def _watched_frame(
+    frame: pl.LazyFrame,
+    schema: dict[str, pl.DataType],
+    watched: list[Watched],
+    observer: Observer,
+) -> pl.LazyFrame:
+    """Return a frame that fills the observation while it is consumed."""
+    typed = [one.column.typed.alias(one.name) for one in watched if not one.column.plain]
     return frame.with_columns(typed).map_batches(
         observer, schema=schema, streamable=True, validate_output_schema=False
     )
@@ -128,8 +132,8 @@ def _bound(values: Watermark, column: WatermarkColumn) -> Scalar | None:
     return None if value is None else fitted_state(value, column)
 
 
-def _boundary_usable(request: ReadRequest, schema: Mapping[str, pl.DataType]) -> bool:
+def _boundary_usable(request: ReadRequest, row: TypedRow) -> bool:
     boundary = request.boundary
     if boundary.compare or not boundary.hashes:
         return not boundary.compare
-    return boundary.schema == fingerprint(schema)
+    return boundary.schema == fingerprint(row.schema)

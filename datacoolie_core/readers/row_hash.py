@@ -10,7 +10,8 @@ content in bytes as text, ``:`` and the content:
 - ``L``: a list's elements in these forms; ``M``: a struct's fields in these forms, sorted by name
 
 The hash is BLAKE2b with a digest of 16 bytes, in URL-safe base64 without padding. System columns
-(``__*``) take no part. Types are not part of it: the fingerprint of the schema goes with it.
+(``__*``) take no part. Types are not part of it: the fingerprint of the schema goes with it. Which
+value is hashed, the one that was read or the one that a hint makes of it, says ``typed_rows``.
 """
 
 from __future__ import annotations

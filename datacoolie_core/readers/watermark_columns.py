@@ -10,13 +10,14 @@ import polars as pl
 from datacoolie_core.engines.casts import Cast, cast_expression, engine_type
 from datacoolie_core.engines.names import match, remedy_for
 from datacoolie_core.errors import ReadError
-from datacoolie_core.metadata.hint_types import LogicalType, hint_dialect, parse_type
+from datacoolie_core.metadata.hint_types import LogicalType
+from datacoolie_core.readers.hints import hint_of, hinted_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from datacoolie_core.metadata.hint_type_names import Kind
-    from datacoolie_core.metadata.models import Dataflow, SchemaHint
+    from datacoolie_core.metadata.models import Dataflow
 
 Family = Literal["number", "date", "clock", "instant", "text", "empty"]
 """``clock`` is a timestamp without a zone, ``instant`` one with; ``empty`` has no value at all."""
@@ -99,19 +100,10 @@ def watermark_column(
 def _hinted(
     column: str, own: pl.DataType, dataflow: Dataflow
 ) -> tuple[LogicalType | None, str | None]:
-    connection = dataflow.source.connection
-    hint = _hint_of(column, dataflow) if connection.configure.use_schema_hint else None
+    hint = hint_of(column, dataflow)
     if hint is None:
         return None, None
-    try:
-        target = parse_type(hint.data_type, hint_dialect(connection), hint.precision, hint.scale)
-    except ValueError as error:
-        raise ReadError(
-            str(error),
-            place=f"schema hint of '{column}'",
-            remedy="Correct the hint.",
-            code="bad_hint",
-        ) from error
+    target = hinted_type(column, hint, dataflow)
     # a hint that only renames the type of numbers would cost the files' statistics
     useless = own.is_numeric() and not own.is_float() and target.kind != "string"
     return (None, None) if useless else (target, hint.format)
@@ -121,12 +113,6 @@ def _has_type(own: pl.DataType, target: LogicalType) -> bool:
     if target.kind == "timestamp" and isinstance(own, pl.Datetime):
         return own.time_zone is not None
     return own == engine_type(target)
-
-
-def _hint_of(column: str, dataflow: Dataflow) -> SchemaHint | None:
-    active = [hint for hint in dataflow.transform.schema_hints if hint.is_active]
-    name = match(column, [hint.column_name for hint in active])
-    return next((hint for hint in active if hint.column_name == name), None)
 
 
 def _inferred(column: str, frame: pl.LazyFrame) -> LogicalType | None:

@@ -21,6 +21,7 @@ from datacoolie_core.run.bounds import (
     overlap_with,
     replaces,
 )
+from datacoolie_core.run.disk import disk_trouble
 from datacoolie_core.run.names import named_as_written
 from datacoolie_core.run.notices import notices
 from datacoolie_core.run.recover import with_destination_maximum
@@ -157,16 +158,12 @@ def _attempt(job: Job, baseline: Baseline, context: RunContext) -> Loaded:
     batch = open_batch(bounds.request)
     try:
         attempt = _Attempt(job, baseline, bounds, batch, context)
-        if batch.empty:
-            return _conclude(attempt, _write_nothing(attempt), ())
-        transforms = TransformContext(run_id=context.run_id, now=context.now())
-        frame, applied = apply(batch.frame, prepared.dataflow, transforms)
-        try:
-            written = _write(attempt, frame)
-        except LoadError:
-            raise
-        except Exception as error:
-            raise explain(error, batch, prepared.dataflow) from error
+        written, applied = _transformed(attempt)
+    except LoadError:
+        raise
+    except Exception as error:
+        trouble = disk_trouble(error, prepared.uri)
+        raise trouble or explain(error, batch, prepared.dataflow) from error
     finally:
         batch.close()
     return _conclude(attempt, written, applied)
@@ -275,6 +272,15 @@ class _Attempt:
             "rows_staged": rows_staged,
             "rows_null_watermark": seen.rows_null_watermark,
         }
+
+
+def _transformed(attempt: _Attempt) -> tuple[WriteResult, tuple[str, ...]]:
+    if attempt.batch.empty:
+        return _write_nothing(attempt), ()
+    context = attempt.context
+    transforms = TransformContext(run_id=context.run_id, now=context.now())
+    frame, applied = apply(attempt.batch.frame, attempt.job.prepared.dataflow, transforms)
+    return _write(attempt, frame), applied
 
 
 def _write_nothing(attempt: _Attempt) -> WriteResult:

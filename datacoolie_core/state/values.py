@@ -88,7 +88,20 @@ def decode(value: Any) -> Scalar | None:
 
 def encode_watermark(watermark: Watermark) -> dict[str, Any]:
     """Return a watermark as JSON, its columns sorted."""
-    return {column: encode(watermark[column]) for column in sorted(watermark)}
+    found: dict[str, Any] = {}
+    for column in sorted(watermark):
+        try:
+            found[column] = encode(watermark[column])
+        except WatermarkError as error:
+            raise WatermarkError(
+                error.message,
+                place=f"column '{column}'",
+                remedy=error.remedy
+                or "Correct the value in the source, or leave such rows out "
+                "by source.filter_expression.",
+                code=error.code,
+            ) from error
+    return found
 
 
 def decode_watermark(document: Mapping[str, Any]) -> dict[str, Scalar]:

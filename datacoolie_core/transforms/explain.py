@@ -89,8 +89,8 @@ def _file_with(trouble: Trouble, batch: Batch) -> str | None:
             return None
         same = pl.col(column).cast(pl.String) == trouble.value
         found = source.filter(same).select(_FILE_PATH).head(1).collect(engine="streaming")
-    except pl.exceptions.PolarsError:
-        return None
+    except (pl.exceptions.PolarsError, BadValue):
+        return None  # the value breaks the scan itself, before its file can be asked for
     return found.item() if found.height else None
 
 

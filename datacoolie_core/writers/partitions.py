@@ -7,6 +7,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
+from datacoolie_core.errors import WriteError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -20,6 +22,9 @@ def encoded_value(value: Any) -> str | None:
 
     >>> encoded_value(Decimal("1.50")), encoded_value(True), encoded_value(date(2026, 1, 2))
     ('1.50', 'true', '2026-01-02')
+
+    Raises:
+        WriteError: For a value that delta-rs spells in a way that no reader understands.
     """
     if value is None:
         return None
@@ -31,6 +36,14 @@ def encoded_value(value: Any) -> str | None:
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Decimal):
+        if value < 0 and value != value.to_integral_value():
+            # delta-rs spells -0.05 as 0.-5 and -1.05 as -1.-5, and the table can't be read
+            raise WriteError(
+                f"the partition value {value} would make the table unreadable",
+                remedy="Partition by another column, or by this one as text (partition_columns "
+                "with an expression).",
+                code="unsupported_partition_value",
+            )
         return f"{value:f}"
     return str(value)
 
@@ -42,10 +55,17 @@ def folder(names: Sequence[str], values: Sequence[str | None]) -> str:
     'region=a%2Fb/day=__HIVE_DEFAULT_PARTITION__'
     """
     parts = (
-        f"{quote(name, safe='')}={NULL_FOLDER if value is None else quote(value, safe='')}"
+        f"{_folder_name(name)}={NULL_FOLDER if value is None else quote(value, safe='')}"
         for name, value in zip(names, values, strict=True)
     )
     return "/".join(parts)
+
+
+def _folder_name(name: str) -> str:
+    """Return a column's name as readers look for it in a folder: as it is, where a path allows."""
+    return "".join(
+        quote(one, safe="") if one in "/\\=" or ord(one) < ord(" ") else one for one in name
+    )
 
 
 def path_of(logged: str) -> tuple[str, bool]:

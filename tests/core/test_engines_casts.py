@@ -107,6 +107,11 @@ def test_text_and_numbers_that_do_not_fit_an_integer_are_named(name):
         ("2003-01-02T05:03:07+02:00", "yyyy-MM-dd'T'HH:mm:ssXXX", datetime(2003, 1, 2, 3, 3, 7, tzinfo=UTC)),
         ("Jan 2 2003 05:03 PM", "MMM d yyyy hh:mm a", datetime(2003, 1, 2, 17, 3, tzinfo=UTC)),
         ("02|01|2003", "%d|%m|%Y", datetime(2003, 1, 2, tzinfo=UTC)),
+        ("2003-01-02 12:00:00.999", "%Y-%m-%d %H:%M:%S.%f", datetime(2003, 1, 2, 12, 0, 0, 999_000, tzinfo=UTC)),
+        ("2003-01-02 12:00:00,9", "%Y-%m-%d %H:%M:%S,%f", datetime(2003, 1, 2, 12, 0, 0, 900_000, tzinfo=UTC)),
+        ("20030102120000999", "%Y%m%d%H%M%S%f", datetime(2003, 1, 2, 12, 0, 0, 999_000, tzinfo=UTC)),
+        ("2003-01-02 12:00:00,12 +02:00", "yyyy-MM-dd HH:mm:ss,SS XXX", datetime(2003, 1, 2, 10, 0, 0, 120_000, tzinfo=UTC)),
+        ("2 Jan 2003 12:00:00.000001", "%d %b %Y %T%.f", datetime(2003, 1, 2, 12, 0, 0, 1, tzinfo=UTC)),
     ],
 )  # fmt: skip
 def test_patterns_are_javas_or_the_percent_form(text, pattern, expected):

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from datacoolie_core.errors import LoadError
 from datacoolie_core.readers.row_hash import fingerprint, row_hashes
 from datacoolie_core.state.record import Boundary
 
@@ -121,6 +122,85 @@ def test_a_changed_schema_says_that_the_hashes_are_no_use(reading):
     assert not batch.observation.boundary_usable
     assert rows.height == 1
     assert batch.observation.boundary.rows == 1
+
+
+class CsvLoads(Loads):
+    """The same over one CSV file, given as text."""
+
+    def __init__(self, reading, **given):
+        super().__init__(reading)
+        self.flow = reading.flow(watermark=["ts"], **given)
+
+    def run(self, text: str) -> int:
+        self.reading.write("t/a.csv", text)
+        rows, batch = self.reading.read(
+            self.flow,
+            lower=self.watermark,
+            stored=self.watermark,
+            boundary=self.boundary,
+            track_boundary=True,
+        )
+        assert batch.observation.boundary_usable
+        self.watermark = batch.observation.candidate
+        self.boundary = Boundary.from_json(batch.observation.boundary.to_json())
+        return rows.height
+
+
+_SPELLINGS = [
+    "2025-04-04T10:00:00Z",
+    "2025-04-04 10:00:00",
+    "2025-04-04T10:00:00+00:00",
+    "2025-04-04T12:00:00.000+0200",
+]
+
+
+@pytest.mark.parametrize("first", _SPELLINGS)
+@pytest.mark.parametrize("hints", [{"ts": "timestamp"}, {"TS": "timestamp"}])
+def test_an_instant_written_otherwise_is_known(reading, first, hints):
+    """wm-naive-meets-aware."""
+    loads = CsvLoads(reading, hints=hints)
+    assert loads.run(f"id,ts\n1,{first}\n") == 1
+    for spelling in _SPELLINGS:
+        assert loads.run(f"id,ts\n1,{spelling}\n") == 0
+    assert loads.run(f"id,ts\n1,{_SPELLINGS[1]}\n2,2025-04-04 10:01:00\n") == 1
+
+
+def test_an_instant_without_a_hint_is_known_however_written(reading):
+    zone = {"configure": {"timestamp_timezone": "Asia/Kolkata"}}
+    loads = CsvLoads(reading, transform=zone)
+    assert loads.run("id,ts\n1,2025-04-04T10:00:00Z\n") == 1
+    assert loads.run("id,ts\n1,2025-04-04 15:30:00\n2,2025-04-04 15:30:00\n") == 1
+    assert loads.run("id,ts\n2,2025-04-04T10:00:00+00:00\n") == 0
+
+
+def test_bare_text_that_is_not_the_same_text_is_another_row(reading):
+    """Nothing types the column, so the destination holds the text itself."""
+    loads = CsvLoads(reading)
+    assert loads.run("id,ts\n1,10\n") == 1
+    assert loads.run("id,ts\n1,10\n1,010\n") == 1
+
+
+@pytest.mark.parametrize("hint", ["decimal(10,2)", "double"])
+def test_a_number_written_otherwise_is_known(reading, hint):
+    loads = CsvLoads(reading, hints={"price": hint, "ts": "int"})
+    assert loads.run("price,ts\n1.0,5\n") == 1
+    assert loads.run("price,ts\n1.00,5\n2.00,5\n") == 1
+    assert loads.run("price,ts\n1,5\n2,05\n") == 0
+
+
+def test_a_value_that_its_hint_can_not_hold_is_named_when_its_row_is_known(reading):
+    loads = CsvLoads(reading, hints={"n": "int", "ts": "int"})
+    loads.run("n,ts\n1,5\n")
+    with pytest.raises(LoadError, match=r"column 'n', .*a.csv: the value 'x' is no i32"):
+        loads.run("n,ts\nx,5\n")
+
+
+def test_an_instant_shown_in_another_zone_is_known(reading):
+    loads = Loads(reading)
+    moment = pl.Series([datetime(2025, 4, 4, 10, tzinfo=UTC)])
+    loads.run(pl.DataFrame({"id": [1], "ts": moment}))
+    there = moment.dt.convert_time_zone("Europe/Berlin")
+    assert loads.run(pl.DataFrame({"id": [1], "ts": there})) == 0
 
 
 def test_system_columns_are_no_part_of_a_row(reading):

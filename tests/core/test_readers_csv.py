@@ -179,6 +179,44 @@ def test_ragged_rows_are_cut_if_the_options_say_so(reading):
     frame, batch = reading.read(flow)
     assert frame.rows() == [("1", "a"), ("2", "b"), ("3", None)]
     assert [code for code, _ in batch.warnings] == ["ragged_lines_cut"]
+    assert "1 row has more fields than columns" in batch.warnings[0][1]
+
+
+def test_ragged_rows_are_counted_over_all_files_and_none_is_no_warning(reading):
+    reading.write("t/a.csv", "id,name\n1,a\n2,b,EXTRA\n3,c,,\n")
+    reading.write("t/b.csv", "id\n1\n2,b\n")
+    flow = reading.flow(options={"truncate_ragged_lines": True})
+    _, batch = reading.read(flow)
+    assert "3 rows have more fields than columns" in batch.warnings[0][1]
+    reading.write("t/a.csv", "id,name\n1,a\n")
+    reading.write("t/b.csv", "id\n1\n")
+    assert reading.read(flow)[1].warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("options", "before", "line"),
+    [
+        ({"skip_rows": 2}, "one\ntwo\n", 5),
+        ({"skip_rows": 1}, '"one\ntwo"\n', 5),
+        ({"skip_lines": 2}, 'o"ne\ntwo\n', 5),
+        ({"comment_prefix": "#"}, "# a,b,c,d\n", 4),
+        ({"comment_prefix": "#", "skip_rows": 1}, "# a\n\nx,y,z\n\n", 7),
+        ({"header": False}, "", 3),
+    ],
+)
+def test_a_ragged_line_is_counted_as_an_editor_counts(reading, options, before, line):
+    path = reading.write("t/ragged.csv", before + "id,name\n1,a\n2,b,EXTRA\n")
+    message = refused(reading, reading.flow(options=options))
+    assert message.startswith(f"read, {path}: line {line} has 3 fields, 2 are expected.")
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [('a,b\n0,z\n1,"open\n2,x\n', 3), ('a,b\n1,"op"en\n2,x\n', 2)]
+)
+def test_a_quote_that_is_not_closed_is_refused_with_file_and_line(reading, text, line):
+    path = reading.write("t/a.csv", text)
+    message = refused(reading, reading.flow())
+    assert f"{path}: a quote of the row in line {line} is not closed" in message
 
 
 def test_integers_of_any_length_keep_their_digits(reading):
@@ -226,7 +264,18 @@ def test_inferred_types_that_do_not_fit_name_both_files(reading):
 def test_a_value_that_does_not_fit_the_inferred_type_is_named(reading):
     reading.write("t/a.csv", "n\n" + "1\n" * 200 + "oops\n")
     message = refused(reading, reading.flow(options={"infer_schema": True}))
-    assert "column 'n': 'oops' is no i64" in message
+    assert "a.csv, column 'n': 'oops' is no i64 (line 202)" in message
+
+
+@pytest.mark.parametrize("hint_name", ["code", "CODE"])
+def test_a_hinted_column_is_read_as_text_beside_inferred_ones(reading, hint_name):
+    """csv-leading-zero."""
+    reading.write("t/a.csv", "code,price,n\n0870,1234567890123456.80,1\n0001,0.10,2\n")
+    hints = {hint_name: "string", "price": "decimal(20,2)"}
+    flow = reading.flow(options={"infer_schema": True}, hints=hints, watermark=["code"])
+    frame, batch = reading.read(flow)
+    assert frame.rows() == [("0870", "1234567890123456.80", 1), ("0001", "0.10", 2)]
+    assert batch.observation.candidate == {"code": "0870"}
 
 
 def test_a_blank_first_line_is_no_header(reading):
@@ -234,6 +283,54 @@ def test_a_blank_first_line_is_no_header(reading):
     reading.write("t/a.csv", "\ncol1\nval1\nval2\n")
     frame, _ = reading.read(reading.flow())
     assert (frame.columns, frame.rows()) == (["col1"], [("val1",), ("val2",)])
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"comment_prefix": "#"}, "# x\n\na,b\n1,2\n"),
+        ({"comment_prefix": "#"}, "\n# x,y,z\n\n# x\na,b\n1,2\n"),
+        ({"skip_rows": 1}, "x\n\na,b\n1,2\n"),
+        ({"skip_lines": 1}, "x\n\n\na,b\n1,2\n"),
+        ({}, "a,b\n1,2\n\n\n"),
+        ({}, "a,b\n\n1,2\n"),
+        ({"comment_prefix": "#"}, 'a,b\n# say "\n\n1,2\n\n'),
+    ],
+)
+def test_a_blank_line_is_neither_header_nor_row(reading, options, text, end):
+    """csv-blank-first-line."""
+    reading.write("t/a.csv", text.replace("\n", end))
+    frame, _ = reading.read(reading.flow(options=options))
+    assert (frame.columns, frame.rows()) == (["a", "b"], [("1", "2")])
+
+
+def test_a_blank_line_before_rows_without_a_header_is_no_row(reading):
+    reading.write("t/a.csv", "\n1,2\n\n3,4\n")
+    rows = reading.rows(reading.flow(options={"header": False}))
+    assert rows == [("1", "2"), ("3", "4")]
+
+
+def test_blank_lines_inside_quotes_and_rows_of_nothing_stay(reading):
+    reading.write("t/a.csv", 'a,b\n"x\n\ny",1\n\n,\n')
+    assert reading.rows(reading.flow()) == [("x\n\ny", "1"), (None, None)]
+
+
+def test_a_blank_line_of_a_single_column_is_a_null(reading):
+    reading.write("t/a.csv", "a\n1\n\n2\n")
+    assert reading.rows(reading.flow()) == [("1",), (None,), ("2",)]
+
+
+def test_a_ragged_line_behind_a_blank_one_keeps_its_number(reading):
+    path = reading.write("t/a.csv", "a,b\n1,2\n\n3,4,5\n")
+    assert f"{path}: line 4 has 3 fields" in refused(reading, reading.flow())
+
+
+def test_files_of_one_header_may_begin_at_different_lines(reading):
+    for number in range(70):
+        reading.write(f"t/{number:02}.csv", "# x\n" * (number % 3) + f"a,b\n{number},x\n")
+    rows = reading.rows(reading.flow(options={"comment_prefix": "#"}))
+    assert sorted(int(row[0]) for row in rows) == list(range(70))
 
 
 def test_empty_files_among_others_hold_no_rows(reading):
@@ -252,7 +349,7 @@ def test_no_data_at_all_is_an_empty_batch(reading, files):
     (reading.root / "in" / "t").mkdir(parents=True)
     for name, text in files.items():
         reading.write(f"t/{name}", text)
-    batch = reading.open(reading.flow(watermark=["id"]))
+    batch = reading.open(reading.flow(watermark=["id"], hints={"id": "int", "other": "date"}))
     assert batch.empty
     assert batch.frame.collect().height == 0
     assert batch.observation.rows_read == 0
@@ -335,6 +432,13 @@ def test_folders_with_keys_become_text_columns(reading):
         {"id": "1", "code": "01001", "day": None},
         {"id": "2", "code": "01002", "day": "2024-05-01"},
     ]
+
+
+def test_the_folder_of_nulls_holds_nulls(reading):
+    reading.write("t/code=__HIVE_DEFAULT_PARTITION__/a.csv", "id\n1\n")
+    reading.write("t/code=x/a.csv", "id\n2\n")
+    flow = reading.flow(connection={"use_hive_partitioning": True})
+    assert sorted(reading.rows(flow)) == [("1", None), ("2", "x")]
 
 
 def test_the_folder_can_be_in_memory(reading):

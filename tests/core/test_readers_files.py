@@ -225,3 +225,24 @@ def test_a_decimal_read_from_two_files_keeps_its_value(reading):
         value = pl.Series("d", ["1.25"]).cast(pl.Decimal(10, scale))
         reading.write(f"t/{name}.parquet", value.to_frame())
     assert reading.rows(reading.flow("parquet")) == [(Decimal("1.25"),)] * 2
+
+
+def test_json_numbers_under_a_text_or_decimal_hint_keep_their_digits(new_project):
+    from decimal import Decimal
+
+    project = new_project()
+    project.source_format = "jsonl"
+    folder = project.root / "in/t"
+    folder.mkdir(parents=True)
+    (folder / "a.jsonl").write_text('{"code": 1001, "amount": 0.10}\n{"code": 7.5, "amount": 3}\n')
+    project.flow(
+        load_type="full_load",
+        transform={
+            "schema_hints": [
+                {"column_name": "Code", "data_type": "string"},
+                {"column_name": "amount", "data_type": "decimal(18,2)"},
+            ]
+        },
+    )
+    project.run_one()
+    assert project.table().rows() == [("1001", Decimal("0.10")), ("7.5", Decimal("3.00"))]

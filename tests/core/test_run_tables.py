@@ -322,3 +322,55 @@ def test_tables_may_lie_in_folders_of_any_name(new_project):
     assert project.run().failed == 0
     (result,) = project.run(include=["c"]).dataflows
     assert (result.rows["rows_read"], result.table_rows) == (2, 2)
+
+
+def test_a_partition_value_that_would_break_the_table_is_refused(project):
+    from decimal import Decimal
+
+    project.flow(partition_columns=[{"column": "p"}])
+    good = pl.DataFrame({"id": [1], "p": [Decimal("1.05")]})
+    project.write("t", "a.parquet", good)
+    project.run_one()
+    project.write("t", "a.parquet", good.with_columns(p=pl.lit(Decimal("-0.05"))))
+    (result,) = project.run().dataflows
+    assert (result.status, result.error.code) == ("failed", "unsupported_partition_value")
+    assert "-0.05" in result.error.message
+    assert project.table().rows() == [(1, Decimal("1.05"))]
+
+
+@pytest.mark.parametrize("name", ["unit price", 'say "hi"', "naïve", "a.b", "tick`s", "50%"])
+def test_a_table_partitioned_by_an_awkward_name_can_be_read_on(project, name):
+    project.flow(
+        partition_columns=[{"column": name}],
+        transform={"configure": {"column_name_mode": "none"}},
+    )
+    project.flow("g", table="g", source={"connection_name": "lake_in", "table": "o"})
+    project.write("t", "a.parquet", pl.DataFrame({"id": [1, 2], name: ["q r", "é/%"]}))
+    assert not project.run().errors
+    assert pl.read_delta(project.path())[name].sort().to_list() == ["q r", "é/%"]
+
+
+def test_a_digit_that_a_wider_type_would_lose_is_named_with_its_column(project):
+    project.flow(load_type="full_load")
+    project.write("t", "a.parquet", pl.DataFrame({"id": [9007199254740993]}))
+    project.write("t", "b.parquet", pl.DataFrame({"id": [1.5]}))
+    (result,) = project.run().dataflows
+    assert result.status == "failed"
+    assert "'id'" in result.error.message
+    assert "9007199254740993" in result.error.message
+    assert "fault of the product" not in result.error.message
+
+
+@pytest.mark.parametrize(("kind", "value"), [("float", "1e300"), ("double", "1e999")])
+def test_a_number_too_large_for_its_float_is_no_silent_infinity(project, kind, value):
+    project.source_format = "csv"
+    project.flow(
+        load_type="full_load",
+        transform={"schema_hints": [{"column_name": "x", "data_type": kind}]},
+    )
+    project.write("t", "a.csv", pl.DataFrame({"x": ["0.5", value]}))
+    (result,) = project.run().dataflows
+    assert result.status == "failed"
+    assert value in result.error.message
+    project.write("t", "a.csv", pl.DataFrame({"x": ["0.5", "inf"]}))
+    project.run_one()

@@ -469,3 +469,17 @@ def test_a_folder_without_files_can_empty_the_table(project):
     path.unlink()
     assert project.run_one().rows["rows_deleted"] == 1
     assert project.ids() == []
+
+
+def test_a_csv_with_carriage_returns_alone_is_refused_and_not_taken_for_empty(project):
+    project.source_format = "csv"
+    project.flow()
+    folder = project.root / "in/t"
+    folder.mkdir(parents=True)
+    (folder / "a.csv").write_bytes(b"id,name\r1,a\r2,b\r")
+    (result,) = project.run().dataflows
+    assert (result.status, result.error.phase) == ("failed", "read")
+    assert "a.csv" in result.error.message
+    project.read_options = {"line_sep": "\r"}
+    project.run_one()
+    assert project.ids() == ["1", "2"]

@@ -136,3 +136,34 @@ def test_a_state_folder_that_cannot_be_written_loses_and_doubles_nothing(project
     (project.root / ".datacoolie/state").unlink()
     assert project.run_one().status == "skipped"
     assert project.ids() == [1, 2]
+
+
+def test_a_full_disk_is_told_as_such_and_changes_nothing(project, tmp_path):
+    """Disk full: a file system of one megabyte."""
+    small = project.root / "lake"
+    small.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)],
+        capture_output=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip("needs the right to mount")
+    try:
+        project.flow(watermark=["id"])
+        project.write("t", "a.parquet", frame(1, 2))
+        project.run_one()
+        noise = pl.DataFrame({"id": range(3, 300_003)}).with_columns(
+            v=(pl.col("id").hash().cast(pl.String) + pl.col("id").hash(seed=7).cast(pl.String))
+        )
+        big = project.write("t", "b.parquet", noise)
+        (result,) = project.run().dataflows
+        assert (result.status, result.error.phase) == ("failed", "write")
+        assert "no space is left" in result.error.message
+        assert project.ids() == [1, 2]
+        big.unlink()
+        project.write("t", "b.parquet", frame(3))
+        project.run_one()
+        assert project.ids() == [1, 2, 3]
+    finally:
+        subprocess.run(["umount", str(small)], check=True)

@@ -17,10 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+# A cold webserver on a busy machine takes its time; `expect` has a clock of its own.
+PATIENCE_MS = 60_000
+expect.set_options(timeout=PATIENCE_MS)
 
 ROOT = Path(__file__).parents[2]
 MADE = shutil.ignore_patterns("lake", "data", ".dagster_home", ".datacoolie", "__pycache__")
@@ -169,7 +173,7 @@ def browser_pages() -> Iterator[Any]:
 def page(browser_pages: Any, server: Server) -> Iterator[Page]:
     """A page of the UI; the dialog of a first visit is skipped as a user would."""
     page = browser_pages()
-    page.set_default_timeout(40_000)
+    page.set_default_timeout(PATIENCE_MS)
     page.add_locator_handler(page.get_by_role("button", name="Skip"), lambda button: button.click())
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
