@@ -196,7 +196,7 @@ def _from_header(file: LocalFile, options: dict[str, Any]) -> tuple[dict[str, An
 def _scan(
     paths: Sequence[str], schema: dict[str, pl.DataType], by_path: dict[str, dict[str, Any]]
 ) -> pl.LazyFrame:
-    if len({tuple(by_path[path].items()) for path in paths}) > 1:
+    if any(by_path[path] != by_path[paths[0]] for path in paths):
         return pl.concat([_scan([path], schema, by_path) for path in paths], how="vertical")
     options = by_path[paths[0]]
     # Files of one header only: with a wider schema, extra_columns or missing_columns, the engine

@@ -33,6 +33,15 @@ def test_everything_is_text_unless_the_options_say_else(reading):
     assert reading.rows(inferred) == [(870, "Northvale"), (1, "Alder")]
 
 
+@pytest.mark.parametrize("names", [["a"], ["a", "b"]])
+def test_several_texts_can_stand_for_null(reading, names):
+    for name in names:
+        reading.write(f"t/{name}.csv", "# a comment\nx,y\nNA,1\n-,2\n")
+    options = {"null_values": ["NA", "-"], "comment_prefix": "#"}
+    flow = reading.flow(options=options)
+    assert sorted(set(reading.rows(flow)), key=str) == [(None, "1"), (None, "2")]
+
+
 def test_options_have_the_names_of_other_tools_too(reading):
     reading.write("t/a.csv", "1;'x;y';NA\n")
     flow = reading.flow(options={"header": "false", "sep": ";", "quote": "'", "nullValue": "NA"})
