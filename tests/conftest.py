@@ -8,10 +8,15 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import settings
 
 from datacoolie_core.driver import DataCoolieDriver
 from datacoolie_core.metadata.loader import metadata_from_documents
 from datacoolie_core.run.config import DataCoolieRunConfig
+
+# Tests share their machine with others: how long one takes says nothing about the code.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 SYSTEM = ("__created_at", "__updated_at", "__updated_by", "__dataflow_run_id")
 
