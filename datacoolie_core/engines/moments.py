@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -12,6 +13,8 @@ from datacoolie_core.engines.date_patterns import bare_fraction, has_time, has_z
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from datacoolie_core.plan.windows import Scalar
 
 Convert = Callable[[pl.Series], pl.Series]
 
@@ -162,3 +165,17 @@ def _likeliest_first(series: pl.Series, formats: Sequence[str]) -> list[str]:
     head = series.drop_nulls().head(1)
     ordered = sorted(formats, key=lambda form: len(head) > 0 and _moments(head, form)[0] is None)
     return list(ordered)
+
+
+def moment_of(bound: Scalar) -> date | None:
+    """Return a bound as a date or timestamp: as it is, or from ISO text; None if it is neither."""
+    if isinstance(bound, date):
+        return bound
+    if not isinstance(bound, str):
+        return None
+    try:
+        if len(bound) > len("2013-01-01"):
+            return datetime.fromisoformat(bound)
+        return date.fromisoformat(bound)
+    except ValueError:
+        return None

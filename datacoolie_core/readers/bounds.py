@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
+from datacoolie_core.engines.moments import moment_of
 from datacoolie_core.errors import ReadError, WatermarkError
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def fitted(value: Scalar, column: WatermarkColumn) -> Scalar:
     if family == "text" and isinstance(value, str):
         return value
     if family in ("date", "clock", "instant"):
-        moment = _moment(value)
+        moment = moment_of(value)
         if moment is not None:
             return _zoned(moment, column)
     raise ReadError(
@@ -49,21 +50,6 @@ def fitted(value: Scalar, column: WatermarkColumn) -> Scalar:
         remedy="Give a bound of the column's type, or a schema hint that types the column.",
         code="bound_type",
     )
-
-
-def _moment(value: Scalar) -> date | None:
-    if isinstance(value, date):
-        return value
-    if not isinstance(value, str):
-        return None
-    try:
-        return (
-            datetime.fromisoformat(value)
-            if len(value) > len("2013-01-01")
-            else date.fromisoformat(value)
-        )
-    except ValueError:
-        return None
 
 
 def _zoned(value: date, column: WatermarkColumn) -> date:

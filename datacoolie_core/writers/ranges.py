@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
+from datacoolie_core.engines.moments import moment_of
 from datacoolie_core.errors import WriteError
 from datacoolie_core.writers.types import delta_name
 
@@ -120,7 +121,7 @@ def range_of(
 
 def _fitted(bound: Scalar, column: str, dtype: pl.DataType, zone: str | None) -> Any:
     if dtype.is_temporal():
-        moment = _moment(bound)
+        moment = moment_of(bound)
         if moment is not None:
             return _zoned(moment, column, dtype, zone)
     elif dtype.is_numeric() and isinstance(bound, int | float | Decimal):
@@ -134,17 +135,6 @@ def _fitted(bound: Scalar, column: str, dtype: pl.DataType, zone: str | None) ->
         remedy="Give a bound of the column's type, or type the column by a schema hint.",
         code="bound_type",
     )
-
-
-def _moment(bound: Scalar) -> date | None:
-    if isinstance(bound, date):
-        return bound
-    if not isinstance(bound, str):
-        return None
-    try:
-        return datetime.fromisoformat(bound) if len(bound) > 10 else date.fromisoformat(bound)
-    except ValueError:
-        return None
 
 
 def _zoned(moment: date, column: str, dtype: pl.DataType, zone: str | None) -> date:
