@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from datacoolie_core.errors import DataCoolieError
 from datacoolie_core.run.bounds import followed_column
 from datacoolie_core.run.prepare import prepare
-from datacoolie_core.writers import delta
+from datacoolie_core.writers.destination import writer_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +26,9 @@ def count_windows(dataflow: Dataflow, windows: Sequence[Window], context: RunCon
     prepared = prepare(dataflow, context)
     column = followed_column(dataflow, windows[0].column)
     zone = dataflow.transform.configure.timestamp_timezone
-    return delta.count_windows(prepared.uri, column, windows, prepared.storage_options, zone=zone)
+    return writer_for(dataflow.destination).count_windows(
+        prepared.uri, column, windows, prepared.storage_options, zone=zone
+    )
 
 
 def table_figures(
@@ -42,9 +44,16 @@ def table_figures(
     schema: Mapping[str, str] = written.schema if written else {}
     try:
         if rows is None:
-            rows = delta.table_row_count(prepared.uri, prepared.storage_options)
+            rows = writer_for(prepared.dataflow.destination).table_row_count(
+                prepared.uri, prepared.storage_options
+            )
         if not schema:
-            schema = delta.read_schema(prepared.uri, prepared.storage_options) or {}
+            schema = (
+                writer_for(prepared.dataflow.destination).read_schema(
+                    prepared.uri, prepared.storage_options
+                )
+                or {}
+            )
     except DataCoolieError:
         return rows, schema  # the load is over; what can't be counted must not fail it
     return rows, schema

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from datacoolie_core import clock
 from datacoolie_core.errors import BusyError, DataCoolieError, LoadError, PreparationError
 from datacoolie_core.run.events import ChunkFinished, DataflowStarted, RetryScheduled
-from datacoolie_core.run.load import Job, Loaded, load
+from datacoolie_core.run.job import Job, Loaded
+from datacoolie_core.run.load import load
 from datacoolie_core.run.measure import table_figures
 from datacoolie_core.run.prepare import Prepared, prepare
 from datacoolie_core.run.results import Attempt, DataflowResult, Failure

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from datacoolie_core.errors import WatermarkError
 from datacoolie_core.plan.columns import destination_column
 from datacoolie_core.state.record import Boundary
-from datacoolie_core.writers import delta
+from datacoolie_core.writers.destination import writer_for
 
 if TYPE_CHECKING:
     from datacoolie_core.plan.windows import Scalar
@@ -34,7 +34,9 @@ def with_destination_maximum(baseline: Baseline, prepared: Prepared) -> Baseline
                 remedy="Say it: restore the state file, or rebuild the table with --full-refresh.",
                 code="log_cleaned",
             )
-        value = delta.column_maximum(prepared.uri, target, prepared.storage_options)
+        value = writer_for(dataflow.destination).column_maximum(
+            prepared.uri, target, prepared.storage_options
+        )
         if value is not None:
             watermark[column] = value
     boundary = Boundary(compare=True, ties_only=True) if watermark else Boundary()

@@ -1,0 +1,235 @@
+"""One attempt of one load: read → transform → write → save."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from datacoolie_core.errors import LoadError, WriteError
+from datacoolie_core.plan.columns import destination_column
+from datacoolie_core.readers.read import open_batch
+from datacoolie_core.run.bounds import (
+    Bounds,
+    destination_window,
+    overlap_with,
+    replaces,
+)
+from datacoolie_core.run.disk import disk_trouble
+from datacoolie_core.run.job import Job, Loaded
+from datacoolie_core.run.names import named_as_written
+from datacoolie_core.run.next_state import commit_info, next_state
+from datacoolie_core.run.notices import notices
+from datacoolie_core.run.saved_state import save_state
+from datacoolie_core.state.record import StateRecord
+from datacoolie_core.transforms.apply import apply
+from datacoolie_core.transforms.explain import explain
+from datacoolie_core.transforms.slots import TransformContext
+from datacoolie_core.writers.destination import writer_for
+from datacoolie_core.writers.request import (
+    Commit,
+    WriteRequest,
+    WriteResult,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from datacoolie_core.metadata.models import Dataflow
+    from datacoolie_core.readers.batch import Batch
+    from datacoolie_core.run.context import RunContext
+    from datacoolie_core.state.reconcile import Baseline
+
+NOTHING_NEW = "no new rows"
+KNOWN = "only known rows"
+
+
+def attempt(job: Job, baseline: Baseline, context: RunContext) -> Loaded:
+    """Run one attempt from where the baseline stands.
+
+    Raises:
+        LoadError: When it failed; nothing is half-written.
+    """
+    prepared, dataflow = job.prepared, job.prepared.original
+    bounds = job.bounds(baseline, context)
+    context.phase(dataflow, "reading", job.window)
+    batch = open_batch(bounds.request)
+    try:
+        running = _Attempt(job, baseline, bounds, batch, context)
+        written, applied = _transformed(running)
+    except LoadError:
+        raise
+    except Exception as error:
+        trouble = disk_trouble(error, prepared.uri)
+        raise trouble or explain(error, batch, prepared.dataflow) from error
+    finally:
+        batch.close()
+    return _conclude(running, written, applied)
+
+
+@dataclass
+class _Attempt:
+    """One attempt's parts; ``state`` is the new state once the batch has been consumed."""
+
+    job: Job
+    baseline: Baseline
+    bounds: Bounds
+    batch: Batch
+    context: RunContext
+    state: StateRecord | None = None
+    skipped: str | None = None
+
+    def finish(self, rows_staged: int) -> Commit | None:
+        """Decide, knowing every row of the batch, what to commit (or that nothing is to do)."""
+        seen = self.batch.observation
+        job, baseline = self.job, self.baseline
+        dataflow = job.prepared.dataflow
+        old = baseline.state
+        fresh = self.bounds.mode == "replace_all"
+        if seen.rows_read == 0 and not self.empty_counts():
+            self.skipped = self.why_empty()
+            return None
+        base = StateRecord(dataflow.dataflow_id) if fresh else old
+        self.state = next_state(
+            job, base, seen, track_boundary=self.bounds.request.track_boundary
+        ).evolve(
+            sequence=baseline.sequence,
+            run_id=self.context.run_id,
+            updated_at=self.context.now().isoformat(),
+        )
+        moved = dict(self.state.watermark) != dict(old.watermark) or (
+            self.state.boundary != old.boundary
+        )
+        always = job.window is not None or fresh or replaces(dataflow)
+        info = commit_info(
+            job, self.state, seen, run_kind=self.bounds.run_kind, rows_staged=rows_staged
+        )
+        return Commit(info, required=always or moved)
+
+    def empty_counts(self) -> bool:
+        """Say whether a source without rows is still something to write down."""
+        if self.job.window is not None or self.bounds.mode == "replace_all":
+            return True
+        dataflow = self.job.prepared.dataflow
+        empties = dataflow.destination.configure.datacoolie.empty_source == "overwrite"
+        return replaces(dataflow) and empties and not dataflow.source.watermark_columns
+
+    def why_empty(self) -> str:
+        """Return the reason of a load that is skipped."""
+        seen = self.batch.observation
+        if seen.rows_known:
+            return KNOWN
+        if seen.rows_null_watermark:
+            return "only rows without a watermark"
+        return NOTHING_NEW if self.bounds.request.stored else "the source has no rows"
+
+
+def _transformed(attempt: _Attempt) -> tuple[WriteResult, tuple[str, ...]]:
+    if attempt.batch.empty:
+        return _write_nothing(attempt), ()
+    context = attempt.context
+    transforms = TransformContext(run_id=context.run_id, now=context.now())
+    frame, applied = apply(attempt.batch.frame, attempt.job.prepared.dataflow, transforms)
+    return _write(attempt, frame), applied
+
+
+def _write_nothing(attempt: _Attempt) -> WriteResult:
+    """Write a batch that has not even columns: no file was there."""
+    prepared = attempt.job.prepared
+    nothing = writer_for(prepared.dataflow.destination).no_rows(
+        prepared.uri, prepared.storage_options
+    )
+    if nothing is None or not attempt.empty_counts():
+        attempt.skipped = attempt.why_empty()
+        return WriteResult(committed=False)
+    return _write(attempt, nothing)
+
+
+def _write(attempt: _Attempt, frame: pl.LazyFrame) -> WriteResult:
+    job, context, baseline = attempt.job, attempt.context, attempt.baseline
+    prepared, dataflow = job.prepared, job.prepared.dataflow
+    schema = frame.collect_schema()
+    request = WriteRequest(
+        dataflow=named_as_written(dataflow, schema.names()),
+        uri=prepared.uri,
+        sequence=baseline.sequence,
+        run_id=context.run_id,
+        storage_options=prepared.storage_options,
+        expected_sequence=baseline.expected_sequence,
+        mode=attempt.bounds.mode,
+        window=destination_window(dataflow, job.window)
+        if job.window is not None and attempt.bounds.mode == "replace_window"
+        else None,
+        overlap=overlap_with(
+            dataflow, attempt.bounds, schema, usable=attempt.batch.observation.boundary_usable
+        ),
+        order_columns=_order_columns(dataflow),
+    )
+    with context.locks.destination(prepared.uri):
+        return writer_for(dataflow.destination).write(
+            request,
+            frame,
+            attempt.finish,
+            lambda phase: context.phase(prepared.original, phase, job.window),  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+        )
+
+
+def _order_columns(dataflow: Dataflow) -> tuple[str, ...]:
+    """Columns that say which of two rows of a key is newer, by their destination names."""
+    named = dataflow.transform.latest_data_columns or dataflow.source.watermark_columns
+    found = (destination_column(dataflow, column) for column in named)
+    return tuple(column for column in found if column is not None)
+
+
+def _conclude(attempt: _Attempt, written: WriteResult, applied: tuple[str, ...]) -> Loaded:
+    job, context, baseline = attempt.job, attempt.context, attempt.baseline
+    seen, dataflow = attempt.batch.observation, job.prepared.original
+    skipped = attempt.skipped
+    if written.committed:
+        if attempt.state is None:
+            raise WriteError("a commit without a decision", dataflow=dataflow.dataflow_id)
+        state = attempt.state.evolve(table_id=written.table_id, table_version=written.table_version)
+        context.phase(dataflow, "saving", job.window)
+        save_state(context.store, state)
+        context.phase(dataflow, "saved", job.window)
+        if _only_boundary(attempt, written):
+            skipped = KNOWN
+    else:
+        skipped = skipped or KNOWN
+        state = baseline.state
+        if baseline.recovered:
+            save_state(context.store, state)
+    rows: dict[str, int | None] = {
+        "rows_read": seen.rows_read,
+        "rows_written": written.rows_written,
+        "rows_inserted": written.rows_inserted,
+        "rows_updated": written.rows_updated,
+        "rows_deleted": written.rows_deleted,
+        "rows_unchanged": written.rows_unchanged,
+        "rows_stale": written.rows_stale,
+        "rows_rejected": 0,
+        "rows_null_watermark": seen.rows_null_watermark,
+    }
+    return Loaded(
+        skipped=skipped,
+        state=state.evolve(recovered=baseline.recovered),
+        run_kind=attempt.bounds.run_kind,
+        rows=rows,
+        write=written,
+        source_action={**attempt.batch.source_action, "transforms": list(applied)},
+        warnings=notices(
+            [*baseline.warnings, *attempt.batch.warnings, *written.warnings],
+            seen,
+            attempt.bounds.request,
+            context.now(),
+        ),
+    )
+
+
+def _only_boundary(attempt: _Attempt, written: WriteResult) -> bool:
+    """Say whether the commit holds no row and no progress, only which rows are known."""
+    if attempt.job.window is not None or attempt.bounds.mode != "load":
+        return False
+    state = attempt.state
+    still = state is not None and dict(state.watermark) == dict(attempt.baseline.state.watermark)
+    changed = written.rows_written or written.rows_deleted
+    return still and not changed and not replaces(attempt.job.prepared.dataflow)
