@@ -1,0 +1,1 @@
+"""One module a workload: its rows, its variants, and the ratio that we promise."""
