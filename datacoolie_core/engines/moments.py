@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -24,6 +24,7 @@ _ZONED = ("%FT%T%.f%#z", "%F %T%.f%#z", "%FT%H:%M%#z", "%F %H:%M%#z", "%+")
 _TIME = ("%T%.f", "%H:%M")
 _WALL = pl.Datetime("us")
 _INSTANT = pl.Datetime("us", "UTC")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def instant_of(column: str, pattern: str | None, zone: str | None) -> Convert:
@@ -179,3 +180,14 @@ def moment_of(bound: Scalar) -> date | None:
         return date.fromisoformat(bound)
     except ValueError:
         return None
+
+
+def instant_literal(moment: datetime) -> pl.Expr:
+    """Return an aware timestamp as a UTC literal.
+
+    It is the integer that the engine stores: a literal of a Python timestamp runs a query of its
+    own when it is made, which small loads notice.
+    """
+    since = moment - _EPOCH
+    microseconds = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    return pl.lit(microseconds, dtype=pl.Int64).cast(_INSTANT)

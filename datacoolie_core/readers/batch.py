@@ -104,6 +104,7 @@ class Batch:
         warnings: Code and message of what the reader should tell the user.
         empty: There is nothing to read at all (no file); the frame may have no columns then.
         source: The same rows, not observed: to look for a bad value after a failure.
+        window: The request's window in values of its column's type; None without one.
         diagnose: Says which file and line an error of the engine comes from, None if unknown.
         close: Removes temporary files; call it when the frame is no longer needed.
     """
@@ -114,5 +115,6 @@ class Batch:
     warnings: tuple[tuple[str, str], ...] = ()
     empty: bool = False
     source: pl.LazyFrame | None = None
+    window: Window | None = None
     diagnose: Callable[[Exception], ReadError | None] = _no_diagnosis
     close: Callable[[], None] = _nothing

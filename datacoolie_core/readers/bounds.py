@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from functools import reduce
@@ -20,11 +21,17 @@ if TYPE_CHECKING:
     from datacoolie_core.readers.watermark_columns import WatermarkColumn
 
 
-def fitted(value: Scalar, column: WatermarkColumn) -> Scalar:
+def fitted(value: Scalar, column: WatermarkColumn, written_in: str | None = None) -> Scalar:
     """Return a bound as a value that the column can be compared with.
 
     Dates and timestamps fit each other (a date is its midnight); a bound without a zone takes the
     declared zone, else UTC; an offset is converted. Text is read as ISO 8601.
+
+    Args:
+        value: The bound.
+        column: What it is compared with.
+        written_in: Whose clocks showed the bound when it was written without an offset: values
+            without a zone are compared with these clocks.
 
     Raises:
         ReadError: The bound is of another kind, or its offset would have to be dropped.
@@ -43,7 +50,7 @@ def fitted(value: Scalar, column: WatermarkColumn) -> Scalar:
     if family in ("date", "clock", "instant"):
         moment = moment_of(value)
         if moment is not None:
-            return _zoned(moment, column)
+            return _zoned(moment, column, written_in)
     raise ReadError(
         f"the bound {_shown(value)} can't be compared with values of type {column.dtype}",
         place=f"column '{column.column}'",
@@ -52,7 +59,7 @@ def fitted(value: Scalar, column: WatermarkColumn) -> Scalar:
     )
 
 
-def _zoned(value: date, column: WatermarkColumn) -> date:
+def _zoned(value: date, column: WatermarkColumn, written_in: str | None) -> date:
     if column.family == "instant":
         moment = datetime.fromisoformat(value.isoformat())
         if moment.tzinfo is None:
@@ -60,6 +67,8 @@ def _zoned(value: date, column: WatermarkColumn) -> date:
         return moment.astimezone(UTC)
     if not isinstance(value, datetime) or value.tzinfo is None:
         return value
+    if written_in is not None:
+        return value.astimezone(ZoneInfo(written_in)).replace(tzinfo=None)
     if column.family == "date":
         local = value.astimezone(ZoneInfo(column.zone)) if column.zone else value
         if column.zone or local.time() == time():
@@ -149,13 +158,31 @@ def _any(parts: Sequence[pl.Expr]) -> pl.Expr:
     return reduce(lambda one, other: one | other, parts)
 
 
+def fitted_window(window: Window, column: WatermarkColumn) -> Window:
+    """Return a chunk's window with bounds that the column can be compared with.
+
+    Raises:
+        ReadError: A bound is of another kind, or its offset would have to be dropped.
+    """
+    lower, upper = (
+        None if bound is None else fitted(bound, column, window.zone)
+        for bound in (window.lower, window.upper)
+    )
+    return replace(window, lower=lower, upper=upper, zone=None)
+
+
 def within(column: WatermarkColumn, window: Window) -> pl.Expr:
-    """Return the filter of a replay: inside a half-open window; null is outside."""
+    """Return the filter of a replay: inside a half-open window; null is outside.
+
+    Args:
+        column: What is bounded.
+        window: From :func:`fitted_window`.
+    """
     parts: list[pl.Expr] = []
     if window.lower is not None:
-        parts.append(column.typed >= literal(fitted(window.lower, column), column))
+        parts.append(column.typed >= literal(window.lower, column))
     if window.upper is not None:
-        parts.append(column.typed < literal(fitted(window.upper, column), column))
+        parts.append(column.typed < literal(window.upper, column))
     if not parts:
         return column.typed.is_not_null()
     return reduce(lambda one, other: one & other, parts)

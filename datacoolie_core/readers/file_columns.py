@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import polars as pl
+
+from datacoolie_core.engines.moments import instant_literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,7 +64,9 @@ def _by_file(
 ) -> pl.Expr:
     distinct = set(values.values())
     if len(distinct) == 1:
-        return pl.lit(next(iter(distinct)), dtype=dtype).alias(name)
+        only = next(iter(distinct))
+        fixed = instant_literal(only) if isinstance(only, datetime) else pl.lit(only, dtype=dtype)
+        return fixed.alias(name)
     return (
         pl.col(SCANNED_PATH)
         .replace_strict(list(values), pl.Series(list(values.values()), dtype=dtype))

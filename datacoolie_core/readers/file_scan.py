@@ -41,6 +41,7 @@ def scanned(
     warnings: Sequence[tuple[str, str]] = (),
     one_scan: bool = False,
     limit: int | None = None,
+    unneeded: Callable[[Schema], Sequence[bool]] | None = None,
 ) -> Source:
     """Return the rows of all files, columns united by name, with the file columns.
 
@@ -53,21 +54,32 @@ def scanned(
         warnings: Code and message.
         one_scan: The format can read files of different schemas as the united one.
         limit: Rows to read at most, over all files.
+        unneeded: Says of each file whether no row of it can pass the bounds, from the united
+            schema.
     """
     action = _action(found)
     told = (*found.warnings, *warnings)
     if not files:
         return Source(pl.LazyFrame(), action, told, empty=True, close=close)
     ours = file_column_names(found.hive)
-    schema = united((entry.file.info.uri, _without(ours, entry.schema)) for entry in files)
+    # most files share one schema object, which is then compared by identity
+    whole = {
+        key: _without(ours, own) for key, own in {id(e.schema): e.schema for e in files}.items()
+    }
+    schema = united((entry.file.info.uri, whole[id(entry.schema)]) for entry in files)
+    needed = files
+    if unneeded is not None:
+        passed = unneeded(schema)
+        needed = [entry for entry, out in zip(files, passed, strict=True) if not out] or files[-1:]
     parts: list[tuple[pl.LazyFrame, Schema]] = []
-    for own, together in _groups(files, schema if one_scan else None):
+    for own, together in _groups(needed, schema if one_scan else None):
         part = scan([file.path for file in together], own)
         parts.append(
             (with_file_columns(part, together, found.hive, list(own)), _without(ours, own))
         )
     frame = concatenated(parts, schema)
     frame = frame if limit is None else frame.head(limit)
+    action["files_scanned"] = len(needed)
     return Source(frame, action, told, diagnose=diagnose, close=close)
 
 

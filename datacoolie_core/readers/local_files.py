@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, cast
 from datacoolie_core import storage
 from datacoolie_core.engines.names import listed
 from datacoolie_core.errors import ReadError, StorageError
+from datacoolie_core.storage.locations import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -123,6 +124,8 @@ class LocalFiles:
         archive = info.uri.lower().endswith(".zip")
         if info.uri.startswith(_ENGINE_READS) and not archive and self._encoding is None:
             return info.uri
+        if not storage.is_remote(info.uri):
+            return str(local_path(info.uri))
         try:
             copy = storage.local_copy(info.uri, storage_options=self._storage_options)
             return str(self._stack.enter_context(copy))

@@ -9,7 +9,7 @@ from datacoolie_core.engines.polars_sql import expression
 from datacoolie_core.errors import ReadError, TransformError
 from datacoolie_core.readers.batch import Batch, Observation
 from datacoolie_core.readers.boundary import BoundaryRows, Watched
-from datacoolie_core.readers.bounds import above, fitted_state, within
+from datacoolie_core.readers.bounds import above, fitted_state, fitted_window, within
 from datacoolie_core.readers.observer import Observer
 from datacoolie_core.readers.row_hash import fingerprint, type_name
 from datacoolie_core.readers.typed_rows import TypedRow, typed_row
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from datacoolie_core.plan.windows import Scalar, Watermark
+    from datacoolie_core.plan.windows import Scalar, Watermark, Window
     from datacoolie_core.readers.batch import ReadRequest
     from datacoolie_core.readers.source import Source
 
@@ -41,7 +41,8 @@ def observed(source: Source, request: ReadRequest) -> Batch:
         watermark_column(name, source.frame, schema, request.dataflow)
         for name in request.dataflow.source.watermark_columns
     ]
-    frame = _filtered(source.frame, schema, columns, request)
+    chunk = _chunk(source.frame, schema, columns, request)
+    frame = _filtered(source.frame, schema, columns, request, chunk)
     stored = {column.name: _bound(request.stored, column) for column in columns}
     row = typed_row(schema, columns, request.dataflow)
     observation = Observation(
@@ -61,6 +62,7 @@ def observed(source: Source, request: ReadRequest) -> Batch:
         warnings=source.warnings,
         source=frame,
         diagnose=source.diagnose,
+        window=None if chunk is None else chunk[1],
         close=source.close,
     )
 
@@ -97,17 +99,32 @@ def _empty(source: Source) -> Batch:
     )
 
 
+def _chunk(
+    frame: pl.LazyFrame,
+    schema: Mapping[str, pl.DataType],
+    columns: list[WatermarkColumn],
+    request: ReadRequest,
+) -> tuple[WatermarkColumn, Window] | None:
+    """Return the column that a replay bounds, and its window in values of that column."""
+    if request.window is None:
+        return None
+    name = request.window.column
+    known = next((one for one in columns if match(name, [one.name, one.column])), None)
+    column = known or watermark_column(
+        name, frame, schema, request.dataflow, place="the chunk column of the replay"
+    )
+    return column, fitted_window(request.window, column)
+
+
 def _filtered(
     frame: pl.LazyFrame,
     schema: Mapping[str, pl.DataType],
     columns: list[WatermarkColumn],
     request: ReadRequest,
+    chunk: tuple[WatermarkColumn, Window] | None,
 ) -> pl.LazyFrame:
-    if request.window is not None:
-        name = request.window.column
-        known = next((one for one in columns if match(name, [one.name, one.column])), None)
-        column = known or watermark_column(name, frame, schema, request.dataflow)
-        frame = frame.filter(within(column, request.window))
+    if chunk is not None:
+        frame = frame.filter(within(*chunk))
     elif request.lower and columns:
         bounds = [(column, _bound(request.lower, column)) for column in columns]
         frame = frame.filter(above(bounds, inclusive=request.inclusive))

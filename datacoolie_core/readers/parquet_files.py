@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from datacoolie_core.errors import ReadError
 from datacoolie_core.readers.discovery import discover
 from datacoolie_core.readers.file_columns import SCANNED_PATH
 from datacoolie_core.readers.file_scan import ScannedFile, scanned
-from datacoolie_core.readers.local_files import LocalFile, LocalFiles
+from datacoolie_core.readers.local_files import LocalFiles
 from datacoolie_core.readers.options import count, flag, one_of, read_options
+from datacoolie_core.readers.parquet_footers import footer, passed_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from datacoolie_core.readers.batch import ReadRequest
     from datacoolie_core.readers.source import Source
+    from datacoolie_core.readers.union import Schema
 
 SUFFIXES = (".parquet", ".parq")
 OPTIONS: dict[str, Any] = {
@@ -53,8 +54,21 @@ def open_parquet(request: ReadRequest) -> Source:
 
     try:
         files = [file for info in found.files for file in local.add(info)]
-        entries = [ScannedFile(file, _schema(file, storage_options)) for file in files]
-        return scanned(entries, found, scan, close=local.close, diagnose=_no_diagnosis, limit=limit)
+        known = [(file, footer(file, storage_options)) for file in files]
+        entries = [ScannedFile(file, one.schema) for file, one in known]
+
+        def unneeded(schema: Schema) -> list[bool]:
+            return passed_by(known, schema, request)
+
+        return scanned(
+            entries,
+            found,
+            scan,
+            close=local.close,
+            diagnose=_no_diagnosis,
+            limit=limit,
+            unneeded=None if limit is not None else unneeded,
+        )
     except BaseException:
         local.close()
         raise
@@ -62,21 +76,3 @@ def open_parquet(request: ReadRequest) -> Source:
 
 def _no_diagnosis(_error: Exception) -> None:
     """Parquet errors name their file themselves."""
-
-
-def _schema(file: LocalFile, storage_options: dict[str, str]) -> dict[str, pl.DataType]:
-    try:
-        scan = pl.scan_parquet(
-            file.path,
-            glob=False,
-            hive_partitioning=False,
-            storage_options=storage_options or None,
-        )
-        return dict(scan.collect_schema())
-    except pl.exceptions.PolarsError as error:
-        raise ReadError(
-            f"the file is no whole parquet file: {str(error).splitlines()[0]}",
-            place=file.info.uri,
-            remedy="Replace or remove the file.",
-            code="bad_file",
-        ) from error

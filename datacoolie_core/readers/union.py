@@ -35,7 +35,11 @@ def united(schemas: Iterable[tuple[str, Mapping[str, pl.DataType]]]) -> Schema:
     """
     result: Schema = {}
     first_seen: dict[str, str] = {}
+    before: Mapping[str, pl.DataType] | None = None
     for file, schema in schemas:
+        if schema is before:
+            continue
+        before = schema
         for name, dtype in schema.items():
             known = result.get(name)
             if known is None or known == pl.Null:

@@ -59,7 +59,12 @@ class WatermarkColumn:
 
 
 def watermark_column(
-    name: str, frame: pl.LazyFrame, schema: Mapping[str, pl.DataType], dataflow: Dataflow
+    name: str,
+    frame: pl.LazyFrame,
+    schema: Mapping[str, pl.DataType],
+    dataflow: Dataflow,
+    *,
+    place: str = "source.watermark_columns",
 ) -> WatermarkColumn:
     """Return a column of the source, typed.
 
@@ -72,6 +77,7 @@ def watermark_column(
         frame: The source, to look at some values of a text column.
         schema: The columns of ``frame``.
         dataflow: Its hints and zone.
+        place: What names the column, for messages.
 
     Raises:
         ReadError: There is no such column, or values of its type have no order to rely on.
@@ -80,7 +86,7 @@ def watermark_column(
     if column is None:
         raise ReadError(
             f"the source has no column '{name}'",
-            place="source.watermark_columns",
+            place=place,
             remedy=remedy_for(name, schema),
             code="missing_column",
         )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from datacoolie_core.engines.moments import instant_literal
 from datacoolie_core.transforms.slots import SYSTEM_COLUMNS, Shaped, Slot, TransformContext
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def _wanted(_dataflow: Dataflow) -> bool:
 
 def _apply(shaped: Shaped, _dataflow: Dataflow, context: TransformContext) -> Shaped:
     shaped = shaped.drop([name for name in shaped.schema if name.lower() in SYSTEM_COLUMNS])
-    now = pl.lit(context.now.astimezone(UTC), dtype=_INSTANT)
+    now = instant_literal(context.now)
     values = (now, now, pl.lit(UPDATED_BY), pl.lit(context.run_id))
     types = (_INSTANT, _INSTANT, pl.String(), pl.String())
     added = zip(SYSTEM_COLUMNS, zip(values, types, strict=True), strict=True)

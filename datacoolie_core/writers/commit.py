@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from datacoolie_core.clock import utc_now
 from datacoolie_core.errors import StorageError, WriteError
+from datacoolie_core.writers.handles import refreshed
 from datacoolie_core.writers.log import LogEntry, entries_after
 from datacoolie_core.writers.request import SupersededError
-from datacoolie_core.writers.tables import LiveFile, Place, delta_schema, open_table, refreshed
+from datacoolie_core.writers.tables import LiveFile, Place, delta_schema, open_table
 
 if TYPE_CHECKING:
     import polars as pl

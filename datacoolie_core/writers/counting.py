@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from datacoolie_core.errors import WriteError
+from datacoolie_core.writers.handles import keep, newest
 from datacoolie_core.writers.load import rows_of
 from datacoolie_core.writers.ranges import range_of
 from datacoolie_core.writers.stored import scan_live
-from datacoolie_core.writers.tables import Place, live_files, open_table, table_schema
+from datacoolie_core.writers.tables import Place, live_files, table_schema
 from datacoolie_core.writers.types import delta_name
 
 if TYPE_CHECKING:
@@ -22,15 +23,16 @@ if TYPE_CHECKING:
 def table_row_count(uri: str, storage_options: Mapping[str, str] | None = None) -> int | None:
     """Return the rows of a table, from its log where the log knows them; None without a table."""
     place = Place(uri, storage_options or {})
-    table = open_table(place)
+    table = newest(place)
     if table is None:
         return None
     files = live_files(table)
     known = rows_of(table, files)
-    if known is not None:
-        return known
-    rows = scan_live(place, table, files, table_schema(table))
-    return rows.select(pl.len()).collect(engine="streaming").item()
+    if known is None:
+        rows = scan_live(place, table, files, table_schema(table))
+        known = int(rows.select(pl.len()).collect(engine="streaming").item())
+    keep(place, table)
+    return known
 
 
 def count_windows(
@@ -54,11 +56,13 @@ def count_windows(
         WriteError: There is no such column, or bounds that it can't be compared with.
     """
     place = Place(uri, storage_options or {})
-    table = open_table(place)
+    table = newest(place)
     if table is None or not windows:
         return [0] * len(windows)
     schema = table_schema(table)
-    ranges = [range_of(column, schema, (w.lower, w.upper), zone=zone) for w in windows]
+    ranges = [
+        range_of(column, schema, (w.lower, w.upper), zone=zone, written_in=w.zone) for w in windows
+    ]
     rows = scan_live(place, table, live_files(table), schema)
     counts = rows.select(
         known.rows.sum().cast(pl.Int64).alias(str(number)) for number, known in enumerate(ranges)
@@ -80,7 +84,7 @@ def column_maximum(
         WriteError: There is no such column.
     """
     place = Place(uri, storage_options or {})
-    table = open_table(place)
+    table = newest(place)
     if table is None:
         return None
     schema = table_schema(table)
@@ -94,7 +98,7 @@ def column_maximum(
 
 def no_rows(uri: str, storage_options: Mapping[str, str] | None = None) -> pl.LazyFrame | None:
     """Return a frame with a table's columns and no row; None without a table."""
-    table = open_table(Place(uri, storage_options or {}))
+    table = newest(Place(uri, storage_options or {}))
     return None if table is None else pl.LazyFrame(schema=table_schema(table))
 
 
@@ -102,7 +106,10 @@ def read_schema(
     uri: str, storage_options: Mapping[str, str] | None = None
 ) -> dict[str, str] | None:
     """Return column → Delta type of a table, in order; None without a table."""
-    table = open_table(Place(uri, storage_options or {}))
+    place = Place(uri, storage_options or {})
+    table = newest(place)
     if table is None:
         return None
-    return {name: delta_name(dtype) for name, dtype in table_schema(table).items()}
+    columns = {name: delta_name(dtype) for name, dtype in table_schema(table).items()}
+    keep(place, table)
+    return columns

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from datacoolie_core.state.destination import DestinationState, ForeignChange
+from datacoolie_core.writers.handles import keep, newest
 from datacoolie_core.writers.log import LogEntry, read_entry
-from datacoolie_core.writers.tables import Place, open_table
+from datacoolie_core.writers.tables import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,18 +33,20 @@ def inspect(
         WriteError: The table can't be reached or read.
     """
     place = Place(uri, storage_options or {})
-    table = open_table(place)
+    table = newest(place)
     if table is None:
         return DestinationState()
+    version = table.version()
     found = DestinationState(
         exists=True,
         table_id=str(table.metadata().id),
-        version=table.version(),
+        version=version,
         sequence=table.transaction_version(dataflow_id),
     )
+    keep(place, table)
     if found.sequence is None:
         return found
-    return _walked(place, table.version(), dataflow_id, found)
+    return _walked(place, version, dataflow_id, found)
 
 
 def _walked(

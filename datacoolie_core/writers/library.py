@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
+from datacoolie_core.errors import WriteError
 from datacoolie_core.writers.commit import Change, check_fence, commit_properties, run_commit
 from datacoolie_core.writers.load import Counts, Load, Outcome, result_of
 from datacoolie_core.writers.tables import field_metadata
@@ -94,7 +95,19 @@ def absent_generated(job: Load, table: DeltaTable) -> list[str]:
 
 
 def predicate(window: Range) -> str:
-    """Return a range as SQL; text stands for times, which the engine casts to the column."""
+    """Return a range as SQL; text stands for times, which the engine casts to the column.
+
+    Raises:
+        WriteError: The column holds text that is compared as another type.
+    """
+    if window.typed is not None:
+        raise WriteError(
+            "a window of a text column can't be replaced in this table, which is written by the"
+            " Delta library",
+            place=f"column '{window.column}'",
+            remedy="Type the column by a schema hint.",
+            code="bound_type",
+        )
     name = quoted(window.column)
     upper = "<=" if window.upper_inclusive else "<"
     bounds = [(">=", window.lower), (upper, window.upper)]

@@ -2,78 +2,65 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
 from datacoolie_core.errors import WriteError
-from datacoolie_core.writers.commit import Change, check_fence, commit_properties
+from datacoolie_core.writers.commit import Change, commit_properties
 from datacoolie_core.writers.library import absent_generated, quoted, run
-from datacoolie_core.writers.load import Load, Outcome, commit_info, nothing, result_of
 from datacoolie_core.writers.matching import FILE, Rules, Verdicts, counts_of, decide
 from datacoolie_core.writers.rewrite import changed_rows, new_rows
+from datacoolie_core.writers.rounds import Work
 from datacoolie_core.writers.spill import ROW, Batch
 from datacoolie_core.writers.stored import scan_live
 from datacoolie_core.writers.tables import live_files, table_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from deltalake import DeltaTable
 
-    from datacoolie_core.writers.request import Commit, WriteResult
+    from datacoolie_core.writers.load import Counts, Load
+    from datacoolie_core.writers.request import WriteResult
 
 _DOES = "__datacoolie_action"
 
 
-@dataclass(frozen=True)
-class Source:
-    """A consumed batch of a merge.
-
-    Attributes:
-        batch: One row for each key.
-        rules: Keys, order, deletes.
-        older: Rows that gave way to newer ones inside the batch.
-    """
-
-    batch: Batch
-    rules: Rules
-    older: int
-
-
-def merge(job: Load, table: DeltaTable, source: Source, decided: Commit) -> WriteResult:
-    """Merge a batch; what happens to each row is decided here, the library only applies it.
+def work(job: Load, table: DeltaTable, batch: Batch, rules: Rules, older: int) -> Work:
+    """Return the work of a merge; what happens to each row is decided here, the library applies it.
 
     Args:
         job: The load.
         table: Has all columns of the batch already.
-        source: The batch.
-        decided: What the pipeline wants to commit.
+        batch: One row for each key.
+        rules: Keys, order, deletes.
+        older: Rows that gave way to newer ones inside the batch.
 
     Raises:
         WriteError: A column's name holds a backtick, which the library's MERGE can't take.
     """
-    check_fence(table, job.request)
     schema = table_schema(table)
     _refuse_backticks(schema)
     old = scan_live(job.place, table, live_files(table), schema)
     old = old.with_columns(pl.lit("").alias(FILE))
-    verdicts = decide(source.batch, old, schema, source.rules)
-    counts = counts_of(source.batch, verdicts, source.older)
+    verdicts = decide(batch, old, schema, rules)
+    counts = counts_of(batch, verdicts, older)
     # MERGE changes each of several stored rows of a key and keeps them
     counts = replace(counts, rows_deleted=verdicts.count("delete"))
-    if not (counts.changes or decided.required):
-        return nothing(counts)
-    info = commit_info(job.request, decided, counts)
-    change = Change(schema=schema, info=info)
     if not counts.changes:
         # MERGE makes no commit for nothing
-        version = job.commit(table, change)
-        return result_of(job.place, Outcome(table, change, version, None), counts)
+        return Work(counts)
     left_out = absent_generated(job, table)
-    rows = _rows(source.batch, verdicts).drop(left_out)
-    return run(job, table, change, counts, lambda: _merge(job, table, rows, source.rules, info))
+    rows = _rows(batch, verdicts).drop(left_out)
+
+    def through(table: DeltaTable, change: Change, counts: Counts) -> WriteResult:
+        submit = partial(_merge, job, table, rows, rules, change.info)
+        return run(job, table, change, counts, submit)
+
+    return Work(counts, through=through)
 
 
 def _refuse_backticks(schema: pl.Schema) -> None:
@@ -98,7 +85,7 @@ def _rows(batch: Batch, verdicts: Verdicts) -> pl.DataFrame:
 
 
 def _merge(
-    job: Load, table: DeltaTable, rows: pl.DataFrame, rules: Rules, info: dict[str, Any]
+    job: Load, table: DeltaTable, rows: pl.DataFrame, rules: Rules, info: Mapping[str, Any]
 ) -> None:
     merger = table.merge(
         cast("Any", rows),

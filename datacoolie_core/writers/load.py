@@ -10,11 +10,12 @@ import polars as pl
 from datacoolie_core.errors import WriteError
 from datacoolie_core.writers.columns import align
 from datacoolie_core.writers.commit import Change, LostRaceError, Sleep, commit
+from datacoolie_core.writers.log import read_entry
 from datacoolie_core.writers.not_null import demands_of
 from datacoolie_core.writers.request import Commit, Finish, OnPhase, WriteRequest, WriteResult
 from datacoolie_core.writers.staging import Layout, StagedFile, Staging
 from datacoolie_core.writers.statistics import indexed_columns
-from datacoolie_core.writers.tables import LiveFile, Place, delta_schema, open_table, table_schema
+from datacoolie_core.writers.tables import LiveFile, Place, delta_schema, table_schema
 from datacoolie_core.writers.types import delta_name
 
 if TYPE_CHECKING:
@@ -252,14 +253,13 @@ class Outcome:
 def result_of(place: Place, outcome: Outcome, counts: Counts) -> WriteResult:
     """Return the result of a commit."""
     change = outcome.change
-    handle = outcome.table or open_table(place)
     base = -1 if outcome.table is None else outcome.table.version()
     alone = outcome.version == base + 1 and outcome.rows_before is not None
     written = counts.rows_inserted + counts.rows_updated
     after = (outcome.rows_before or 0) + counts.rows_inserted - counts.rows_deleted
     return WriteResult(
         committed=True,
-        table_id=None if handle is None else str(handle.metadata().id),
+        table_id=_table_id(place, outcome),
         table_version=outcome.version,
         info=change.info,
         rows_written=written,
@@ -272,6 +272,14 @@ def result_of(place: Place, outcome: Outcome, counts: Counts) -> WriteResult:
         warnings=outcome.warnings,
         **vars(counts),
     )
+
+
+def _table_id(place: Place, outcome: Outcome) -> str | None:
+    if outcome.table is not None:
+        return str(outcome.table.metadata().id)
+    # our own commit made the table: its id is there, without opening the table
+    entry = read_entry(place, outcome.version)
+    return None if entry is None else entry.table_id
 
 
 def nothing(counts: Counts | None = None) -> WriteResult:

@@ -26,6 +26,7 @@ class LogEntry:
         takes_rows: It took rows out or rewrote them with other content (appends, OPTIMIZE and
             metadata changes do not).
         adds_rows: It added rows.
+        table_id: Delta's table id, where the commit says it.
     """
 
     version: int
@@ -33,6 +34,7 @@ class LogEntry:
     transactions: Mapping[str, int] = field(default_factory=dict[str, int])
     takes_rows: bool = False
     adds_rows: bool = False
+    table_id: str | None = None
 
     @property
     def ours(self) -> Mapping[str, Any]:
@@ -78,6 +80,7 @@ def _parse(version: int, data: bytes) -> LogEntry:
     info: Mapping[str, Any] = {}
     transactions: dict[str, int] = {}
     takes = adds = False
+    table_id: str | None = None
     for line in data.splitlines():
         if not line.strip():
             continue
@@ -91,4 +94,6 @@ def _parse(version: int, data: bytes) -> LogEntry:
                 takes |= bool(body.get("dataChange", True))
             elif kind == "add":
                 adds |= bool(body.get("dataChange", True))
-    return LogEntry(version, info, transactions, takes, adds)
+            elif kind == "metaData":
+                table_id = body.get("id")
+    return LogEntry(version, info, transactions, takes, adds, table_id)

@@ -4,45 +4,31 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from datacoolie_core.writers import features, library, stored
-from datacoolie_core.writers.commit import Change, LostRaceError, check_fence, with_redo
-from datacoolie_core.writers.load import (
-    Counts,
-    Load,
-    Outcome,
-    check_same,
-    commit_info,
-    grow,
-    nothing,
-    result_of,
-    rows_of,
-)
+from datacoolie_core.writers.load import Counts, Load, nothing, rows_of
 from datacoolie_core.writers.ranges import Range, range_of
-from datacoolie_core.writers.spill import ROW, Batch, consume
-from datacoolie_core.writers.tables import live_files, open_table
+from datacoolie_core.writers.rounds import Opened, Round, Work, open_load, run_rounds
+from datacoolie_core.writers.spill import ROW, Batch
+from datacoolie_core.writers.tables import live_files
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-    from datacoolie_core.writers.columns import Aligned
-    from datacoolie_core.writers.request import Commit, Overlap, WriteResult
-    from datacoolie_core.writers.staging import Layout
+    from datacoolie_core.writers.request import Overlap, WriteResult
 
 _NTH = "\0nth"
 
 
 @dataclass(frozen=True)
 class _Surplus:
-    job: Load
+    opened: Opened
     overlap: Overlap
-    aligned: Aligned
-    layout: Layout
     batch: Batch
-    decided: Commit
 
 
 def load(job: Load, overlap: Overlap) -> WriteResult:
@@ -56,23 +42,16 @@ def load(job: Load, overlap: Overlap) -> WriteResult:
         job: The load.
         overlap: Which rows may be there already.
     """
-    table = open_table(job.place)
-    if table is not None:
-        features.refuse(table, removing=False)
-    aligned = job.align(table)
-    aligned.check_complete()
-    layout = job.layout(aligned.schema, table)
-    _region(job, overlap, aligned.schema)
+    opened = open_load(job, removing=False)
+    opened.aligned.check_complete()
+    _region(job, overlap, opened.aligned.schema)
     with ExitStack() as stack:
-        job.on_phase("staging")
-        batch = consume(aligned, tuple(job.frame.collect_schema()), stack)
-        aligned.check()
-        job.on_phase("staged")
+        batch = opened.consume(stack)
         decided = job.finish(batch.rows)
         if decided is None:
             return nothing()
-        surplus = _Surplus(job, overlap, aligned, layout, batch, decided)
-        return with_redo(job.place, table, lambda table: _attempt(surplus, table), job.sleep)
+        surplus = _Surplus(opened, overlap, batch)
+        return run_rounds(opened, decided, lambda current: _work(surplus, current))
 
 
 def _region(job: Load, overlap: Overlap, schema: pl.Schema) -> Range | None:
@@ -87,39 +66,22 @@ def _region(job: Load, overlap: Overlap, schema: pl.Schema) -> Range | None:
     )
 
 
-def _attempt(surplus: _Surplus, table: DeltaTable | None) -> WriteResult:
-    job, batch = surplus.job, surplus.batch
-    check_fence(table, job.request)
-    if table is not None:
-        check_same(table, surplus.aligned, surplus.layout)
-        if grow(table, surplus.aligned.schema):
-            table = open_table(job.place)
-    known = None if table is None else _known(surplus, table)
-    fresh = batch if known is None else batch.without(known)
-    files = job.staging.write(fresh.content, surplus.layout)
+def _work(surplus: _Surplus, current: Round) -> Work:
+    job, batch, table = surplus.opened.job, surplus.batch, current.table
+    fresh = batch if table is None else batch.without(_known(surplus, table))
     counts = Counts(rows_inserted=fresh.rows, rows_unchanged=batch.rows - fresh.rows)
-    if not (counts.changes or surplus.decided.required):
-        return nothing(counts)
-    change = Change(
-        schema=surplus.layout.schema,
-        partition_columns=surplus.layout.partition_columns,
-        added=files,
-        info=commit_info(job.request, surplus.decided, counts),
-    )
-    if table is not None and features.needs_library(table, removing=False):
-        return library.append(job, table, change, counts)
-    before = 0 if table is None else rows_of(table, live_files(table))
-    try:
-        version = job.commit(table, change)
-    except LostRaceError:
-        job.staging.discard(files)
-        raise
-    return result_of(job.place, Outcome(table, change, version, before), counts)
+    files = job.staging.write(fresh.content, surplus.opened.layout)
+    if table is None:
+        return Work(counts, files, rewritten=files)
+    if features.needs_library(table, removing=False):
+        return Work(counts, files, rewritten=files, through=partial(library.append, job))
+    return Work(counts, files, rewritten=files, before=rows_of(table, live_files(table)))
 
 
 def _known(surplus: _Surplus, table: DeltaTable) -> pl.Series:
     """Return the numbers of the batch's rows that the table holds already."""
-    region = _region(surplus.job, surplus.overlap, surplus.aligned.schema)
+    job, schema = surplus.opened.job, surplus.batch.schema
+    region = _region(job, surplus.overlap, schema)
     columns = [name for name in surplus.batch.present if not name.startswith("__")]
     files = live_files(table, () if region is None else [region.column])
     if region is None:
@@ -127,7 +89,7 @@ def _known(surplus: _Surplus, table: DeltaTable) -> pl.Series:
     else:
         rows = region.rows
         files = [file for file in files if region.overlaps(file)]
-    old = stored.scan_live(surplus.job.place, table, files, surplus.aligned.schema)
+    old = stored.scan_live(job.place, table, files, schema)
     numbered = pl.int_range(pl.len()).over(columns).alias(_NTH)
     there = old.filter(rows).select(columns)
     mine = surplus.batch.frame.filter(rows).select(*columns, ROW)

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from datacoolie_core.writers import features, library
-from datacoolie_core.writers.commit import Change, LostRaceError, with_redo
-from datacoolie_core.writers.load import (
-    Counts,
-    Load,
-    Outcome,
-    commit_info,
-    nothing,
-    result_of,
-    rows_of,
-)
-from datacoolie_core.writers.tables import live_files, open_table, table_schema
+from datacoolie_core.writers.commit import LostRaceError
+from datacoolie_core.writers.load import Counts, Load, nothing, rows_of
+from datacoolie_core.writers.rounds import Opened, Round, Work, open_load, reopened, run_rounds
+from datacoolie_core.writers.tables import live_files, table_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,82 +19,63 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
     from datacoolie_core.writers.request import Commit, WriteResult
-    from datacoolie_core.writers.staging import Layout, StagedFile
-    from datacoolie_core.writers.tables import LiveFile
+    from datacoolie_core.writers.staging import StagedFile
 
 
 def load(job: Load) -> WriteResult:
     """Replace all rows, and the columns and their types with them."""
-    table = open_table(job.place)
-    aligned = job.align(None)
-    layout = job.new_layout(aligned.schema, table)
-    files = job.stage(aligned, layout)
+    opened = open_load(job, removing=True, anew=True)
+    files = opened.stage()
     decided = job.finish(sum(file.rows for file in files))
-    return nothing() if decided is None else replace_all(job, table, layout, files, decided)
+    return nothing() if decided is None else replace_all(opened, files, decided)
 
 
-def replace_all(
-    job: Load,
-    seen: DeltaTable | None,
-    layout: Layout,
-    files: Sequence[StagedFile],
-    decided: Commit,
-) -> WriteResult:
+def replace_all(opened: Opened, files: Sequence[StagedFile], decided: Commit) -> WriteResult:
     """Put staged files in the place of the whole table.
 
     The table keeps its id, its properties and its history. Other partition columns go through
     the library's own writer, since the write transaction would leave them as they are.
 
     Args:
-        job: The load.
-        seen: A handle from before the batch was consumed.
-        layout: The new columns and partition columns.
+        opened: With the new columns and partition columns.
         files: Already staged.
         decided: What the pipeline wants to commit.
     """
-    replacement = _Replacement(job, layout, files, decided)
-    return with_redo(job.place, seen, lambda table: _attempt(replacement, table), job.sleep)
+    return run_rounds(
+        opened, decided, lambda current: _work(opened.job, files, current), ready=_ready
+    )
 
 
-@dataclass(frozen=True)
-class _Replacement:
-    job: Load
-    layout: Layout
-    files: Sequence[StagedFile]
-    decided: Commit
+def _work(job: Load, files: Sequence[StagedFile], current: Round) -> Work:
+    table = current.table
+    inserted = sum(file.rows for file in files)
+    if table is None:
+        return Work(Counts(rows_inserted=inserted), files, replace=True, anyway=True)
+    removed = live_files(table)
+    features.refuse_paths(removed)
+    before = rows_of(table, removed)
+    return Work(
+        Counts(rows_inserted=inserted, rows_deleted=before or 0),
+        files,
+        removed,
+        before=before,
+        replace=True,
+        anyway=bool(removed) or table_schema(table) != current.layout.schema,
+        through=partial(library.overwrite, job) if _through_library(current, table) else None,
+    )
 
-    def change(self, removed: Sequence[LiveFile], counts: Counts) -> Change:
-        return Change(
-            schema=self.layout.schema,
-            partition_columns=self.layout.partition_columns,
-            added=self.files,
-            removed=removed,
-            replace=True,
-            info=commit_info(self.job.request, self.decided, counts),
-        )
+
+def _through_library(current: Round, table: DeltaTable) -> bool:
+    kept = tuple(table.metadata().partition_columns)
+    other_partitions = kept != current.layout.partition_columns
+    return other_partitions or features.needs_library(table, removing=True)
 
 
-def _attempt(new: _Replacement, table: DeltaTable | None) -> WriteResult:
-    job = new.job
-    removed = [] if table is None else live_files(table)
-    before = 0 if table is None else rows_of(table, removed)
-    rows = sum(file.rows for file in new.files)
-    counts = Counts(rows_inserted=rows, rows_deleted=before or 0)
-    same = table is not None and table_schema(table) == new.layout.schema
-    if same and not (counts.changes or removed or new.decided.required):
-        return nothing()
-    change = new.change(removed, counts)
-    if table is not None:
-        features.refuse(table, removing=True)
-        features.refuse_paths(removed)
-        kept = tuple(table.metadata().partition_columns)
-        other_partitions = kept != new.layout.partition_columns
-        if other_partitions or features.needs_library(table, removing=True):
-            return library.overwrite(job, table, change, counts)
-        if _made_ready(table, new.layout.schema):
-            return _attempt(new, open_table(job.place))
-    version = job.commit(table, change)
-    return result_of(job.place, Outcome(table, change, version, before), counts)
+def _ready(opened: Opened, table: DeltaTable) -> Round:
+    current = Round(table, opened.layout)
+    if _through_library(current, table) or not _made_ready(table, opened.layout.schema):
+        return current
+    return Round(reopened(opened), opened.layout)
 
 
 def _made_ready(table: DeltaTable, schema: pl.Schema) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -10,11 +11,15 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
+from datacoolie_core.engines.bad_value import BadValue
+from datacoolie_core.engines.casts import Cast, cast_expression, engine_type
 from datacoolie_core.engines.moments import moment_of
 from datacoolie_core.errors import WriteError
+from datacoolie_core.metadata.hint_types import LogicalType
 from datacoolie_core.writers.types import delta_name
 
 if TYPE_CHECKING:
+    from datacoolie_core.metadata.hint_type_names import Kind
     from datacoolie_core.plan.windows import Scalar
     from datacoolie_core.writers.tables import LiveFile
 
@@ -29,6 +34,8 @@ class Range:
         lower: Inclusive, of the column's type; None is unbounded.
         upper: Of the column's type; None is unbounded.
         upper_inclusive: Whether ``upper`` itself is inside.
+        typed: The column as a value of ``dtype``, where the table holds it as text: read like
+            the source's text was, since text has another order. None for other columns.
     """
 
     column: str
@@ -36,11 +43,12 @@ class Range:
     lower: Any = None
     upper: Any = None
     upper_inclusive: bool = False
+    typed: pl.Expr | None = None
 
     @property
     def rows(self) -> pl.Expr:
         """Whether a row is inside, never null."""
-        value = pl.col(self.column)
+        value = pl.col(self.column) if self.typed is None else self.typed
         inside = value.is_not_null()
         if self.lower is not None:
             inside &= value >= self._literal(self.lower)
@@ -50,10 +58,14 @@ class Range:
         return inside.fill_null(value=False)
 
     def _literal(self, value: Any) -> pl.Expr:
-        return pl.lit(value, dtype=None if isinstance(self.dtype, pl.Decimal) else self.dtype)
+        # a bound may lie outside what the column's type holds
+        exact = isinstance(self.dtype, pl.Decimal) or self.dtype.is_integer()
+        return pl.lit(value, dtype=None if exact else self.dtype)
 
     def overlaps(self, file: LiveFile) -> bool:
         """Return whether a file may hold a row that is inside."""
+        if self.typed is not None and self.column not in file.partition:
+            return True
         if self.column in file.partition:
             return self.holds(file.partition[self.column])
         low, high = file.lowest.get(self.column), file.highest.get(self.column)
@@ -66,16 +78,32 @@ class Range:
         """Return whether every row of a file is inside for sure."""
         if self.column in file.partition:
             return self.holds(file.partition[self.column])
+        if self.typed is not None:
+            return False
         low, high = file.lowest.get(self.column), file.highest.get(self.column)
         if low is None or high is None or file.nulls.get(self.column) != 0:
             return False
         return self.holds(low) and self.holds(high)
 
     def holds(self, value: Any) -> bool:
-        """Return whether a value of the column's type is inside."""
+        """Return whether a value of the column is inside."""
+        if self.typed is not None:
+            return self._holds_text(value)
         if value is None or (self.lower is not None and value < self.lower):
             return False
         return not self._past(value)
+
+    def _holds_text(self, value: Any) -> bool:
+        try:
+            return bool(pl.DataFrame({self.column: [value]}).select(self.rows).item())
+        except (BadValue, pl.exceptions.PolarsError) as error:
+            raise WriteError(
+                f"the text {value!r} can't be compared with bounds of type "
+                f"{delta_name(self.dtype)}",
+                place=f"column '{self.column}'",
+                remedy="Give a bound of the column's type, or type the column by a schema hint.",
+                code="bound_type",
+            ) from error
 
     def _past(self, value: Any) -> bool:
         if self.upper is None:
@@ -90,11 +118,12 @@ def range_of(
     *,
     upper_inclusive: bool = False,
     zone: str | None = None,
+    written_in: str | None = None,
 ) -> Range:
     """Return a range whose bounds are of the column's type.
 
     A date is its midnight. A bound without a zone, for a column with one, is in ``zone`` or UTC; a
-    bound with an offset, for a column without a zone, needs ``zone`` to be converted.
+    bound with an offset, for a column without a zone, needs one of the zones to be converted.
 
     Args:
         column: A destination column.
@@ -102,6 +131,7 @@ def range_of(
         bounds: Lower, inclusive, and upper.
         upper_inclusive: Whether the upper bound is inside.
         zone: ``transform.configure.timestamp_timezone``.
+        written_in: Whose clocks showed the bounds when they were written without an offset.
 
     Raises:
         WriteError: There is no such column, or a bound that it can't be compared with.
@@ -114,9 +144,36 @@ def range_of(
             " (configure.datacoolie.replay.chunk_column, replay_filter).",
             code="missing_column",
         )
-    dtype = schema[column]
-    lower, upper = (None if b is None else _fitted(b, column, dtype, zone) for b in bounds)
-    return Range(column, dtype, lower, upper, upper_inclusive)
+    dtype, typed = schema[column], None
+    # days were written as days: what the clocks of another zone showed then does not matter
+    clocks = written_in or zone if isinstance(dtype, pl.Date) else zone or written_in
+    if isinstance(dtype, pl.String) and (kind := _kind_of(bounds)):
+        dtype = engine_type(LogicalType(kind))
+        cast_ = Cast(column, LogicalType(kind), zone=clocks)
+        typed = cast_expression(cast_, pl.String())
+    lower, upper = (None if b is None else _fitted(b, column, dtype, clocks) for b in bounds)
+    if dtype.is_integer():
+        lower, upper = _whole(lower), _whole(upper, down=upper_inclusive)
+    return Range(column, dtype, lower, upper, upper_inclusive, typed)
+
+
+def _kind_of(bounds: tuple[Scalar | None, Scalar | None]) -> Kind | None:
+    """Return the type in which text is compared with bounds, None if that is text itself."""
+    first = next((bound for bound in bounds if bound is not None), None)
+    if isinstance(first, datetime):
+        return "timestamp_ntz" if first.tzinfo is None else "timestamp"
+    if isinstance(first, date):
+        return "timestamp_ntz"
+    if isinstance(first, bool | str) or not isinstance(first, int | float | Decimal):
+        return None
+    return "int64" if all(isinstance(b, int) for b in bounds if b is not None) else "float64"
+
+
+def _whole(bound: Any, *, down: bool = False) -> Any:
+    """Return the whole number that parts whole numbers as a bound does."""
+    if bound is None or isinstance(bound, int):
+        return bound
+    return math.floor(bound) if down else math.ceil(bound)
 
 
 def _fitted(bound: Scalar, column: str, dtype: pl.DataType, zone: str | None) -> Any:
@@ -126,7 +183,7 @@ def _fitted(bound: Scalar, column: str, dtype: pl.DataType, zone: str | None) ->
             return _zoned(moment, column, dtype, zone)
     elif dtype.is_numeric() and isinstance(bound, int | float | Decimal):
         if not isinstance(bound, bool):
-            return Decimal(str(bound)) if isinstance(dtype, pl.Decimal) else bound
+            return _number(bound, dtype)
     elif isinstance(bound, str) and isinstance(dtype, pl.String):
         return bound
     raise WriteError(
@@ -135,6 +192,15 @@ def _fitted(bound: Scalar, column: str, dtype: pl.DataType, zone: str | None) ->
         remedy="Give a bound of the column's type, or type the column by a schema hint.",
         code="bound_type",
     )
+
+
+def _number(bound: float | Decimal, dtype: pl.DataType) -> float | Decimal:
+    if isinstance(dtype, pl.Decimal):
+        return Decimal(str(bound))
+    if isinstance(dtype, pl.Float32):
+        # rows are compared in single precision, so files have to be too
+        return float(pl.Series([float(bound)], dtype=pl.Float32)[0])
+    return float(bound) if isinstance(dtype, pl.Float64) else bound
 
 
 def _zoned(moment: date, column: str, dtype: pl.DataType, zone: str | None) -> date:

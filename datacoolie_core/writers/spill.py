@@ -45,6 +45,14 @@ class Batch:
             self, frame=self.frame.join(gone, on=ROW, how="anti"), rows=self.rows - len(rows)
         )
 
+    def widened(self, schema: pl.Schema) -> Batch:
+        """Return the batch with the columns of a table that has gained some meanwhile."""
+        new = {name: dtype for name, dtype in schema.items() if name not in self.schema}
+        if not new:
+            return self
+        nulls = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in new.items()]
+        return replace(self, frame=self.frame.with_columns(nulls), schema=schema)
+
     @property
     def content(self) -> pl.LazyFrame:
         """The rows without their numbers."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from datacoolie_core.writers.tables import Place
 
+_FEW = 100_000
 _INDEXED = 32
 _TEXT = 32
 _ABOVE_ALL = "\U0010ffff"
@@ -120,7 +121,7 @@ def file_statistics(
             if (known := bounds.get(chunk.path_in_schema)) is not None:
                 known.add(chunk.statistics)
     floats = [n for n in columns if isinstance(schema[n], pl.Float32 | pl.Float64)]
-    for name in _with_nan(place, path, floats):
+    for name in _with_nan(place, path, floats, footer.num_rows):
         bounds[name].bounded = False
     for name, known in bounds.items():
         known.tell(name, found)
@@ -139,15 +140,28 @@ def _footer(place: Place, path: str) -> Any:
     return read(path, filesystem=wrap(handler(place)))
 
 
-def _with_nan(place: Place, path: str, floats: Sequence[str]) -> list[str]:
+def _with_nan(place: Place, path: str, floats: Sequence[str], rows: int) -> list[str]:
     """The footer's bounds leave NaN out, and comparisons in readers do not."""
     if not floats:
         return []
+    if rows <= _FEW and not is_remote(place.uri):
+        return _few_with_nan(place.path(path), floats)
     scan = pl.scan_parquet(
         place.path(path), glob=False, hive_partitioning=False, storage_options=place.options
     )
     flags = scan.select(pl.col(floats).is_nan().any()).collect(engine="streaming")
     return [name for name in floats if flags[name][0]]
+
+
+def _few_with_nan(path: str, floats: Sequence[str]) -> list[str]:
+    """Of a small file: starting an engine's query would take longer than reading it."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    is_nan, some = (cast("Callable[..., Any]", getattr(pc, name)) for name in ("is_nan", "any"))
+    file = cast("Any", pq).ParquetFile(path)
+    table = file.read(columns=list(floats), use_threads=False)
+    return [name for name in floats if some(is_nan(table.column(name))).as_py()]
 
 
 @dataclass

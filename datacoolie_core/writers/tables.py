@@ -12,7 +12,6 @@ import polars as pl
 from datacoolie_core.errors import WriteError
 from datacoolie_core.storage import is_remote, join
 from datacoolie_core.storage.locations import local_path
-from datacoolie_core.writers.objects import has_file
 from datacoolie_core.writers.partitions import encoded_value, path_of
 
 if TYPE_CHECKING:
@@ -87,6 +86,8 @@ def open_table(place: Place) -> DeltaTable | None:
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
+    if _is_absent(place):
+        return None
     try:
         return DeltaTable(place.uri, storage_options=place.options)
     except TableNotFoundError as error:
@@ -96,26 +97,17 @@ def open_table(place: Place) -> DeltaTable | None:
         raise unreachable(place, error) from error
 
 
-def refreshed(place: Place, table: DeltaTable | None) -> DeltaTable | None:
-    """Return a handle on the newest version, from an older one where that is enough.
-
-    Reading the commits since costs a tenth of opening the table. A table that was deleted and
-    made anew meanwhile lacks the commit that the handle knows.
-
-    Args:
-        place: The table.
-        table: A handle from before; it must not have committed anything.
-    """
-    from deltalake.exceptions import DeltaError
-
-    if table is None:
-        return open_table(place)
+def _is_absent(place: Place) -> bool:
+    """Say whether a table on a disk has no log: a look that costs nothing."""
+    if is_remote(place.uri):
+        return False
     try:
-        table.update_incremental()
-    except (OSError, DeltaError):
-        return open_table(place)
-    there = has_file(place, f"_delta_log/{table.version():020}.json")
-    return table if there else open_table(place)
+        (local_path(place.root) / "_delta_log").stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _raise_if_hidden(place: Place, error: Exception) -> None:

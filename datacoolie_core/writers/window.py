@@ -2,67 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from datacoolie_core.errors import WriteError
 from datacoolie_core.writers import features, library, stored
-from datacoolie_core.writers.commit import Change, LostRaceError, check_fence, with_redo
-from datacoolie_core.writers.load import (
-    Counts,
-    Load,
-    Outcome,
-    check_same,
-    commit_info,
-    grow,
-    nothing,
-    result_of,
-    rows_of,
-)
+from datacoolie_core.writers.load import Counts, Load, nothing, rows_of
 from datacoolie_core.writers.ranges import Range, range_of
-from datacoolie_core.writers.tables import LiveFile, live_files, open_table, table_schema
+from datacoolie_core.writers.rounds import Round, Work, open_load, run_rounds
+from datacoolie_core.writers.tables import LiveFile, live_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltalake import DeltaTable
 
-    from datacoolie_core.writers.columns import Aligned
-    from datacoolie_core.writers.request import Commit, WriteResult
-    from datacoolie_core.writers.staging import Layout, StagedFile
-
-
-@dataclass(frozen=True)
-class _Parts:
-    removed: Sequence[LiveFile] = ()
-    kept: Sequence[StagedFile] = ()
-    deleted: int = 0
-    before: int | None = 0
-
-
-@dataclass(frozen=True)
-class _Replay:
-    job: Load
-    aligned: Aligned
-    layout: Layout
-    window: Range
-    files: Sequence[StagedFile]
-    decided: Commit
-
-    def counts(self, parts: _Parts) -> Counts:
-        inserted = sum(file.rows for file in self.files)
-        return Counts(rows_inserted=inserted, rows_deleted=parts.deleted)
-
-    def change(self, parts: _Parts, counts: Counts) -> Change:
-        return Change(
-            schema=self.layout.schema,
-            partition_columns=self.layout.partition_columns,
-            added=[*self.files, *parts.kept],
-            removed=parts.removed,
-            info=commit_info(self.job.request, self.decided, counts),
-        )
+    from datacoolie_core.writers.request import WriteResult
+    from datacoolie_core.writers.staging import StagedFile
 
 
 def load(job: Load) -> WriteResult:
@@ -74,20 +32,15 @@ def load(job: Load) -> WriteResult:
     Raises:
         WriteError: A row of the batch is outside the window: run again, it would be doubled.
     """
-    table = open_table(job.place)
-    if table is not None:
-        features.refuse(table, removing=True)
-    aligned = job.align(table)
-    aligned.check_complete()
-    layout = job.layout(aligned.schema, table)
-    window = _window(job, aligned.schema)
-    files = job.stage(aligned, layout)
+    opened = open_load(job, removing=True)
+    opened.aligned.check_complete()
+    window = _window(job, opened.aligned.schema)
+    files = opened.stage()
     _check_inside(files, window)
     decided = job.finish(sum(file.rows for file in files))
     if decided is None:
         return nothing()
-    replay = _Replay(job, aligned, layout, window, files, decided)
-    return with_redo(job.place, table, lambda table: _attempt(replay, table), job.sleep)
+    return run_rounds(opened, decided, lambda current: _work(job, window, files, current))
 
 
 def _window(job: Load, schema: pl.Schema) -> Range:
@@ -95,7 +48,8 @@ def _window(job: Load, schema: pl.Schema) -> Range:
     if asked is None:
         raise WriteError("a replay needs a window", code="no_window")
     zone = job.request.dataflow.transform.configure.timestamp_timezone
-    return range_of(asked.column, schema, (asked.lower, asked.upper), zone=zone)
+    bounds = (asked.lower, asked.upper)
+    return range_of(asked.column, schema, bounds, zone=zone, written_in=asked.zone)
 
 
 def _check_inside(files: Sequence[StagedFile], window: Range) -> None:
@@ -127,66 +81,44 @@ def _outside(file: StagedFile, window: Range) -> str | None:
     return None
 
 
-def _attempt(replay: _Replay, table: DeltaTable | None) -> WriteResult:
-    job = replay.job
-    check_fence(table, job.request)
-    if table is not None:
-        check_same(table, replay.aligned, replay.layout)
-        if grow(table, replay.aligned.schema):
-            table = open_table(job.place)
+def _work(job: Load, window: Range, files: Sequence[StagedFile], current: Round) -> Work:
+    table = current.table
+    inserted = sum(file.rows for file in files)
     if table is None:
-        return _commit(replay, None, _Parts())
-    files = live_files(table, [replay.window.column])
-    near = [file for file in files if replay.window.overlaps(file)]
+        return Work(Counts(rows_inserted=inserted), files)
+    live = live_files(table, [window.column])
+    near = [file for file in live if window.overlaps(file)]
     features.refuse_paths(near)
     if features.needs_library(table, removing=True):
-        return _through_library(replay, table)
-    return _commit(replay, table, _parts(replay, table, files, near))
+        counts = Counts(rows_inserted=inserted, rows_deleted=_inside(job, window, current, table))
+        return Work(counts, files, through=partial(library.replace_range, job, window=window))
+    hit = _hit(job, window, near, current)
+    removed = [file for file in near if window.covers(file) or job.place.path(file.path) in hit]
+    cut = [file for file in removed if not window.covers(file)]
+    staying = stored.scan(job.place, cut, current.layout.schema).filter(~window.rows)
+    kept = job.staging.write(staying, current.layout) if cut else []
+    return Work(
+        Counts(rows_inserted=inserted, rows_deleted=sum(hit.values())),
+        [*files, *kept],
+        removed,
+        rewritten=kept,
+        before=rows_of(table, live),
+    )
 
 
-def _through_library(replay: _Replay, table: DeltaTable) -> WriteResult:
-    rows = stored.scan_live(replay.job.place, table, live_files(table), table_schema(table))
-    old = rows.filter(replay.window.rows).select(pl.len())
-    parts = _Parts(deleted=old.collect(engine="streaming").item())
-    counts = replay.counts(parts)
-    if not (counts.changes or replay.decided.required):
-        return nothing(counts)
-    change = replay.change(parts, counts)
-    return library.replace_range(replay.job, table, change, counts, replay.window)
+def _inside(job: Load, window: Range, current: Round, table: DeltaTable) -> int:
+    rows = stored.scan_live(job.place, table, live_files(table), current.layout.schema)
+    return rows.filter(window.rows).select(pl.len()).collect(engine="streaming").item()
 
 
-def _parts(
-    replay: _Replay, table: DeltaTable, files: list[LiveFile], near: list[LiveFile]
-) -> _Parts:
-    """Write the rows that stay; a file none of whose rows is inside is left alone."""
-    job, window = replay.job, replay.window
-    whole = [file for file in near if window.covers(file)]
-    partly = [file for file in near if not window.covers(file)]
-    schema = replay.layout.schema
+def _hit(job: Load, window: Range, near: Sequence[LiveFile], current: Round) -> dict[str, int]:
+    """Return the files with rows inside, and how many each; others are left alone."""
     path = "\0file"
     inside = (
-        stored.scan(job.place, near, schema, path_column=path)
+        stored.scan(job.place, near, current.layout.schema, path_column=path)
         .filter(window.rows)
         .group_by(path)
         .len()
         .collect(engine="streaming")
     )
-    hit = dict(inside.iter_rows())
-    cut = [file for file in partly if job.place.path(file.path) in hit]
-    staying = stored.scan(job.place, cut, schema).filter(~window.rows)
-    kept = job.staging.write(staying, replay.layout) if cut else []
-    return _Parts([*whole, *cut], kept, sum(hit.values()), rows_of(table, files))
-
-
-def _commit(replay: _Replay, table: DeltaTable | None, parts: _Parts) -> WriteResult:
-    job = replay.job
-    counts = replay.counts(parts)
-    if not (counts.changes or replay.decided.required):
-        return nothing(counts)
-    change = replay.change(parts, counts)
-    try:
-        version = job.commit(table, change)
-    except LostRaceError:
-        job.staging.discard(parts.kept)
-        raise
-    return result_of(job.place, Outcome(table, change, version, parts.before), counts)
+    return dict(inside.iter_rows())
