@@ -10,7 +10,7 @@ FLIGHTS := examples/flights
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo ui test check format docs-pictures clean chromium
+.PHONY: help demo ui test check format bench docs-pictures clean chromium
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -42,6 +42,9 @@ check: .venv/.installed-dev ## Format, lint, types, import contracts, spelling
 format: .venv/.installed-dev ## Format the code and fix what lint can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+bench: .venv/.installed-dev ## Time loads beside hand-written scripts (BENCH="append scd2" for some)
+	$(BIN)/python -m benchmarks.measure $(BENCH)
 
 docs-pictures: .venv/.installed-dev chromium ## Take the pictures of docs/images again
 	@$(BIN)/python $(FLIGHTS)/demo.py
