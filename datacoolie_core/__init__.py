@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from datacoolie_core.metadata.models import Dataflow, Metadata
     from datacoolie_core.metadata.providers import FileProvider
     from datacoolie_core.plan.chunks import generate_chunks
+    from datacoolie_core.plan.replay_config import ReplayConfig
     from datacoolie_core.run.config import DataCoolieRunConfig
     from datacoolie_core.run.executor import ParallelExecutor
     from datacoolie_core.run.results import DataflowResult, ExecutionResult
@@ -33,6 +34,7 @@ __all__ = [
     "FileStateStore",
     "Metadata",
     "ParallelExecutor",
+    "ReplayConfig",
     "RetryHandler",
     "StateStore",
     "generate_chunks",
@@ -50,6 +52,7 @@ _HOMES = {
     "FileStateStore": "state.stores",
     "Metadata": "metadata.models",
     "ParallelExecutor": "run.executor",
+    "ReplayConfig": "plan.replay_config",
     "RetryHandler": "run.retry",
     "StateStore": "state.stores",
     "generate_chunks": "plan.chunks",

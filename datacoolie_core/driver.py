@@ -10,22 +10,21 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from datacoolie_core import clock, storage
-from datacoolie_core.errors import LifecycleError, WatermarkError
+from datacoolie_core.errors import LifecycleError
 from datacoolie_core.metadata.loader import load_metadata
 from datacoolie_core.plan.graph import build_graph
 from datacoolie_core.plan.planner import Plan, build_plan
 from datacoolie_core.plan.query import query_reader
-from datacoolie_core.plan.replay import replay_refusal
 from datacoolie_core.plan.selection import select, skip_reason
 from datacoolie_core.run.config import DataCoolieRunConfig
 from datacoolie_core.run.context import RunContext
 from datacoolie_core.run.events import DataflowFinished, RunFinished, RunStarted
 from datacoolie_core.run.executor import Outcome, ParallelExecutor
 from datacoolie_core.run.locks import Locks
-from datacoolie_core.run.pipeline import replay_dataflow, run_dataflow
+from datacoolie_core.run.outlook import look
 from datacoolie_core.run.records import RunRecorder
-from datacoolie_core.run.results import DataflowResult, ExecutionResult, Failure
-from datacoolie_core.run.saved_state import load_state
+from datacoolie_core.run.results import DataflowResult, ExecutionResult
+from datacoolie_core.run.step import run_step
 from datacoolie_core.settings import find_project_dir
 from datacoolie_core.state.stores import FileStateStore, StateStore
 
@@ -34,8 +33,11 @@ if TYPE_CHECKING:
     from datacoolie_core.metadata.scope import OnInvalid
     from datacoolie_core.plan.graph import Graph
     from datacoolie_core.plan.planner import Step
+    from datacoolie_core.plan.replay import Replay
     from datacoolie_core.plan.windows import Window
+    from datacoolie_core.run.connect import Connected
     from datacoolie_core.run.events import Event, Listener
+    from datacoolie_core.run.maintain_results import MaintenanceResult
 
 DEFAULT_STATE = ".datacoolie/state"
 
@@ -126,9 +128,11 @@ class DataCoolieDriver:
         exclude: Sequence[str] = (),
         dataflows: Sequence[Dataflow] | None = None,
         full_refresh: bool = False,
-        replay: Mapping[str, Sequence[Window]] | None = None,
+        replay: Replay | None = None,
+        save_watermark: bool = False,
+        read_state: bool = True,
     ) -> Plan:
-        """Return what would run, in which order and why; reads state, writes nothing.
+        """Return what would run, in which order and why; writes nothing.
 
         Args:
             stages: Stage names, a comma text or a list; None is all.
@@ -136,10 +140,13 @@ class DataCoolieDriver:
             exclude: The same, taken away.
             dataflows: This list as given, without stage or shard filter.
             full_refresh: Windows as of a run that reads from the beginning.
-            replay: Dataflow id → chunks; None plans a normal load.
+            replay: What to load again, as in :meth:`run_replay`; None plans a normal load.
+            save_watermark: As in :meth:`run_replay`.
+            read_state: False opens no state, and shows windows as rules.
 
         Raises:
             SelectionError: For a stage or pattern that matches nothing.
+            SettingsError: For a range that makes no sense.
         """
         shard = (self.config.job_num, self.config.job_index)
         selection = select(
@@ -150,19 +157,22 @@ class DataCoolieDriver:
             dataflows=None if dataflows is None else [one.dataflow_id for one in dataflows],
             shard=None if dataflows is not None else shard,
         )
-        watermarks: dict[str, Mapping[str, Any]] = {}
-        if not full_refresh:
-            for one in selection.dataflows:
-                try:
-                    record = load_state(self.store, one.dataflow_id)
-                except WatermarkError as error:
-                    # The dataflow itself fails by it when it runs; the others go on.
-                    logging.getLogger(__name__).warning("%s", error)
-                    continue
-                if record is not None:
-                    watermarks[one.dataflow_id] = record.watermark
+        outlook = look(
+            selection.dataflows,
+            self.graph,
+            query_reader(self.project_dir, self._sql_paths),
+            self.store if read_state else None,
+            full_refresh=full_refresh,
+        )
         return build_plan(
-            self.graph, selection, watermarks=watermarks, now=clock.utc_now(), replay=replay
+            self.graph,
+            selection,
+            watermarks=outlook.watermarks,
+            now=clock.utc_now(),
+            replay=replay,
+            save_watermark=save_watermark,
+            full_refresh=full_refresh,
+            troubles=outlook.troubles,
         )
 
     def run(
@@ -180,7 +190,8 @@ class DataCoolieDriver:
         """Run a plan, or what the selection gives.
 
         Args:
-            plan: From :meth:`plan`; else the other arguments make one.
+            plan: From :meth:`plan`, of a load or of a replay; else the other arguments make
+                one. Saved values are read again when each dataflow starts.
             stages: As in :meth:`plan`.
             include: As in :meth:`plan`.
             exclude: As in :meth:`plan`.
@@ -197,53 +208,119 @@ class DataCoolieDriver:
         with self._admitted("run"):
             if plan is None:
                 plan = self.plan(
-                    stages=stages, include=include, exclude=exclude, dataflows=dataflows
+                    stages=stages,
+                    include=include,
+                    exclude=exclude,
+                    dataflows=dataflows,
+                    full_refresh=full_refresh,
+                    read_state=not dry_run,
                 )
             context = self._context(run_id, full_refresh=full_refresh)
-
-            def step(one: Step, stale: tuple[str, ...]) -> DataflowResult:
-                if one.skip_reason is not None:
-                    return DataflowResult(one.dataflow, "skipped", reason=one.skip_reason)
-                if dry_run:
-                    return _dry(one.dataflow, context)
-                return run_dataflow(one.dataflow, context, stale_upstream=stale)
-
-            return self._execute(plan, step, context)
+            return self._execute(plan, context, dry_run=dry_run)
 
     def run_replay(
         self,
         dataflows: Sequence[Dataflow],
-        windows: Mapping[str, Sequence[Window]],
+        replay: Replay,
         *,
         save_watermark: bool = False,
+        dry_run: bool = False,
         run_id: str | None = None,
     ) -> ExecutionResult:
-        """Load chunks of dataflows again: beside each other, the chunks of one in turn.
+        """Load chunks of dataflows again (docs/replay.md).
+
+        Dataflows run beside each other, the chunks of one in turn; the first chunk that fails
+        ends its dataflow and keeps the earlier ones.
 
         Args:
-            dataflows: This list as given; group and order do not sequence it.
-            windows: Dataflow id → its chunks, in order.
-            save_watermark: Whether chunks move the saved watermark.
+            dataflows: This list as given; group and order do not sequence it, unless
+                ``respect_order`` does.
+            replay: One range for all; or dataflow id → its own range, or its chunks ready cut.
+            save_watermark: Whether all chunks move the saved watermark, whatever a range says.
+            dry_run: As in :meth:`run`; the result holds the chunks.
             run_id: As in :meth:`run`.
+
+        Raises:
+            KeyboardInterrupt: After what runs was drained and the result was emitted.
+            LifecycleError: When the driver is busy or closed.
+            SettingsError: For a range that makes no sense.
+        """
+        with self._admitted("run_replay"):
+            plan = self.plan(
+                dataflows=dataflows,
+                replay=replay,
+                save_watermark=save_watermark,
+                read_state=not dry_run,
+            )
+            return self._execute(plan, self._context(run_id), dry_run=dry_run)
+
+    def run_maintenance(
+        self,
+        *,
+        connection: str | Sequence[str] | None = None,
+        tables: Sequence[str] = (),
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        dataflows: Sequence[Dataflow] | None = None,
+        do_compact: bool = True,
+        do_cleanup: bool = True,
+        allow_short_retention: bool = False,
+        dry_run: bool = False,
+        run_id: str | None = None,
+    ) -> MaintenanceResult:
+        """Compact tables and clean up behind them, safely beside running loads.
+
+        Each table is taken once, whoever writes it (docs/maintenance.md).
+
+        Args:
+            connection: Only tables of these destination connections.
+            tables: Only these: ``table``, ``schema.table``.
+            include: Only what these patterns of dataflows write, as in :meth:`plan`.
+            exclude: The same, taken away.
+            dataflows: This list as given, without any other condition and without the shard.
+            do_compact: Write small files anew as large ones.
+            do_cleanup: Delete what nobody needs any more; checkpoint; clean the log.
+            allow_short_retention: Let ``config.retention_hours`` be below a table's own.
+            dry_run: Only say what would be done.
+            run_id: The caller's own id.
+
+        Raises:
+            KeyboardInterrupt: After what runs was drained and the result was emitted.
+            LifecycleError: When the driver is busy or closed.
+            SelectionError: For a connection, table or pattern that matches nothing.
+        """
+        from datacoolie_core.plan.targets import maintenance_targets, writing_to
+        from datacoolie_core.run.maintain import Wanted, maintain
+
+        with self._admitted("run_maintenance"):
+            shard = None if dataflows is not None else (self.config.job_num, self.config.job_index)
+            if dataflows is None:
+                dataflows = self.metadata.dataflows
+                if include or exclude:
+                    dataflows = select(self.graph, include=include, exclude=exclude).dataflows
+                named = (connection,) if isinstance(connection, str) else tuple(connection or ())
+                known = [one.name for one in self.metadata.connections]
+                dataflows = writing_to(dataflows, connections=named, tables=tables, known=known)
+            targets = maintenance_targets(dataflows, project_dir=self.project_dir, shard=shard)
+            wanted = Wanted(do_compact, do_cleanup, allow_short_retention, dry_run)
+            return maintain(targets, self._context(run_id), wanted)
+
+    def connect(self, plan: Plan) -> dict[str, Connected]:
+        """Ask sources and destinations of a plan whether they answer and fit; writes nothing.
+
+        Args:
+            plan: From :meth:`plan`.
+
+        Returns:
+            Dataflow id → what was found, without steps that are skipped or refused.
 
         Raises:
             LifecycleError: When the driver is busy or closed.
         """
-        with self._admitted("run_replay"):
-            plan = self.plan(dataflows=dataflows, replay=windows)
-            context = self._context(run_id)
+        from datacoolie_core.run.connect import connect
 
-            def step(one: Step, _: tuple[str, ...]) -> DataflowResult:
-                flow = one.dataflow
-                if one.skip_reason is not None:
-                    return DataflowResult(flow, "skipped", reason=one.skip_reason)
-                if refusal := replay_refusal(flow, self.graph):
-                    failure = Failure("prepare", "replay_refused", refusal)
-                    return DataflowResult(flow, "failed", run_kind="replay", error=failure)
-                chunks = windows.get(flow.dataflow_id, ())
-                return replay_dataflow(flow, chunks, context, save_watermark=save_watermark)
-
-            return self._execute(plan, step, context)
+        with self._admitted("connect"):
+            return connect(plan, self._context(None))
 
     def count_windows(self, dataflow: Dataflow, windows: Sequence[Window]) -> list[int]:
         """Return how many rows of the destination lie in each window, from one pass."""
@@ -251,24 +328,19 @@ class DataCoolieDriver:
 
         return count_windows(dataflow, windows, self._context(None))
 
-    def _execute(
-        self,
-        plan: Plan,
-        step: Callable[[Step, tuple[str, ...]], DataflowResult],
-        context: RunContext,
-    ) -> ExecutionResult:
+    def _execute(self, plan: Plan, context: RunContext, *, dry_run: bool) -> ExecutionResult:
         since = clock.monotonic()
         context.emit(RunStarted(context.run_id, len(plan.steps)))
 
         def told(one: Step, stale: tuple[str, ...]) -> DataflowResult:
-            result = step(one, stale)
+            result = run_step(one, context, stale, mode=plan.mode, dry_run=dry_run)
             context.emit(DataflowFinished(result))
             return result
 
         executor = ParallelExecutor(
             self.config.max_workers, self.config.stop_on_error, self.config.on_upstream_failure
         )
-        outcome: Outcome = executor.run(plan, told)
+        outcome: Outcome = executor.run(plan, told, context.stopping.set)
         result = ExecutionResult(
             run_id=context.run_id,
             dataflows=tuple(outcome.results[one.dataflow.dataflow_id] for one in plan.steps),
@@ -339,16 +411,3 @@ class DataCoolieDriver:
             yield
         finally:
             self._busy.release()
-
-
-def _dry(dataflow: Dataflow, context: RunContext) -> DataflowResult:
-    """Check what preparation checks without a secret, a reader or a writer."""
-    from datacoolie_core.errors import DataCoolieError
-    from datacoolie_core.plan.query import load_query
-    from datacoolie_core.run.pipeline import failure_of
-
-    try:
-        load_query(dataflow, project_dir=context.project_dir, sql_roots=tuple(context.sql_paths))
-    except DataCoolieError as error:
-        return DataflowResult(dataflow, "failed", error=failure_of(error, dataflow))
-    return DataflowResult(dataflow, "skipped", reason="dry run")

@@ -15,7 +15,9 @@ import typer
 from rich.console import Console
 
 from datacoolie_core.cli.check import check
+from datacoolie_core.cli.maintain import maintain
 from datacoolie_core.cli.plan import plan
+from datacoolie_core.cli.replay import replay
 from datacoolie_core.cli.run import run
 from datacoolie_core.errors import DataCoolieError, MetadataError, SelectionError
 
@@ -35,6 +37,8 @@ app = typer.Typer(
 app.command()(check)
 app.command()(plan)
 app.command()(run)
+app.command()(maintain)
+app.command()(replay)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -18,6 +18,7 @@ from rich.progress import (
 from rich.table import Table
 
 from datacoolie_core.run.events import (
+    ChunkFinished,
     DataflowFinished,
     DataflowStarted,
     Message,
@@ -86,6 +87,8 @@ class Progress:
                 f"{event.dataflow.label}: attempt {event.attempt} failed, "
                 f"again in {event.delay_seconds:g} s: {event.error.message}"
             )
+        elif isinstance(event, ChunkFinished):
+            self._line(_summary(event.result))
         elif isinstance(event, Message) and event.level in ("warning", "error"):
             place = f"{event.dataflow.label}: " if event.dataflow else ""
             self._line(f"{place}{event.level}: {event.text}")
@@ -96,6 +99,8 @@ class Progress:
 
 def _summary(result: DataflowResult) -> str:
     label = result.dataflow.label
+    if result.window is not None:
+        label = f"{label} {result.window.key}"
     seconds = f"{result.duration_seconds or 0:.1f} s"
     if result.status == "failed" and result.error is not None:
         return f"{label}: failed after {seconds}"

@@ -14,6 +14,7 @@ from datacoolie_core.metadata.names import name_problem
 from datacoolie_core.metadata.open_keys import check_open_keys
 from datacoolie_core.metadata.option_checks import check_options
 from datacoolie_core.metadata.problems import Finding
+from datacoolie_core.metadata.scd2_checks import check_scd2
 from datacoolie_core.metadata.transform_checks import check_hints, check_transform
 
 if TYPE_CHECKING:
@@ -203,6 +204,7 @@ _CHECKS: tuple[Callable[[Dataflow], Iterator[Finding]], ...] = (
     _source,
     _destination,
     _window,
+    check_scd2,
     _expressions,
     check_transform,
     check_options,

@@ -165,6 +165,10 @@ class DestinationConfigure(OpenModel):
     """How the table is written; wins over the connection's."""
     merge_options: Anything = Field(default_factory=dict)
     """How it is merged; wins over the connection's."""
+    compact_options: Anything = Field(default_factory=dict)
+    """How maintenance compacts it: target_size, zorder_columns."""
+    cleanup_options: Anything = Field(default_factory=dict)
+    """How maintenance cleans it up: retention_hours, remove_orphan_files, checkpoint, log_cleanup."""
     scd2_effective_column: Annotated[str | None, BlankIsNone] = None
     """SQL for the instant from which a version is valid."""
     replace_by_watermark: bool = False
@@ -295,3 +299,5 @@ class Metadata(Model):
     """What was kept apart."""
     warnings: tuple[Problem, ...] = ()
     """What does not stop a run."""
+    origins: dict[str, str] = Field(default_factory=dict)
+    """Dataflow id → the file (or other source) that it was read from."""

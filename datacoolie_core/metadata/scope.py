@@ -146,6 +146,9 @@ def _assemble(
         dataflows=tuple(_usable(flows)),
         invalid=(*_invalid_flows(flows), *_invalid_sources(problems, groups)),
         warnings=tuple(_warnings(found)),
+        origins={
+            item.model.dataflow_id: item.entry.source for item in flows if item.model is not None
+        },
     )
 
 

@@ -81,14 +81,22 @@ def generate_chunks(
         if stop is not None:
             check_pair(placed, stop)
         if interval is None:
-            return (_one_piece(placed, stop, column),)
-        if last is None:
-            stop = _end_of_running(placed, interval, zone, now)
-        if stop is None:
-            return ()
-        return _padded(_cut(placed, stop, _boundaries(placed, interval, zone), column))
+            cut = (_one_piece(placed, stop, column),)
+        else:
+            if last is None:
+                stop = _end_of_running(placed, interval, zone, now)
+            if stop is None:
+                return ()
+            cut = _padded(_cut(placed, stop, _boundaries(placed, interval, zone), column))
+        return tuple(replace(window, zone=_written_in(first, zone)) for window in cut)
     except OverflowError as error:
         raise refuse("a bound lies outside the years 1 to 9999 in UTC", "Move it in.") from error
+
+
+def _written_in(bound: Bound, zone: ZoneInfo | None) -> str | None:
+    """Return whose clocks showed a bound as it was written, None if it has an offset."""
+    offset = isinstance(bound, datetime) and bound.tzinfo is not None
+    return None if zone is None or offset or not isinstance(bound, date) else zone.key
 
 
 def _placed(bound: Bound, zone: ZoneInfo | None) -> Bound:

@@ -63,10 +63,16 @@ def destination_column(dataflow: Dataflow, source_column: str) -> str | None:
         dataflow: Its transforms and its destination decide.
         source_column: Case does not matter.
     """
-    return None if blocked_by(dataflow, source_column) else _final_name(dataflow, source_column)
+    return None if blocked_by(dataflow, source_column) else final_name(dataflow, source_column)
 
 
-def _final_name(dataflow: Dataflow, column: str) -> str:
+def final_name(dataflow: Dataflow, column: str) -> str:
+    """Return the name that a column has after renaming and cleaning, if it arrives at all.
+
+    Args:
+        dataflow: Its transforms decide.
+        column: As the source or an additional column names it; case does not matter.
+    """
     transform = dataflow.transform
     renamed = {old.casefold(): new for old, new in transform.rename_columns.items()}
     name = renamed.get(column.casefold(), column)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from datacoolie_core.errors import Problem
@@ -41,7 +42,8 @@ def declared_edges(metadata: Metadata) -> tuple[list[Edge], list[Fault]]:
             if isinstance(found, Edge):
                 edges.append(found)
             elif name not in broken:
-                faults.append(Fault((flow.dataflow_id,), found))
+                source = metadata.origins.get(flow.dataflow_id, found.source)
+                faults.append(Fault((flow.dataflow_id,), replace(found, source=source)))
     return edges, faults
 
 

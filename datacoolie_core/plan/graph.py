@@ -149,7 +149,9 @@ def _attempt(metadata: Metadata, read_query: ReadQuery | None) -> Graph | list[F
     by_id = {flow.dataflow_id: flow for flow in flows}
     ordered = topological(needs, rank.__getitem__)
     if ordered is None or faults:
-        return faults + [_cycle_fault([by_id[one] for one in cycle]) for cycle in cycles(needs)]
+        origins = metadata.origins
+        knots = [[by_id[one] for one in cycle] for cycle in cycles(needs)]
+        return faults + [_cycle_fault(cycle, origins) for cycle in knots]
     return Graph(
         dataflows=tuple(by_id[identifier] for identifier in ordered),
         order_groups=groups,
@@ -240,11 +242,18 @@ def _strongest(declared: Sequence[Edge], lineage: Sequence[Edge]) -> tuple[Edge,
     return tuple(found.values())
 
 
-def _cycle_fault(cycle: Sequence[Dataflow]) -> Fault:
+def _cycle_fault(cycle: Sequence[Dataflow], origins: Mapping[str, str]) -> Fault:
+    files = {one.dataflow_id: origins.get(one.dataflow_id, Problem.source) for one in cycle}
+    here = files[cycle[0].dataflow_id]
+    names = [
+        one.label if files[one.dataflow_id] == here else f"{one.label} ({files[one.dataflow_id]})"
+        for one in cycle
+    ]
     problem = Problem(
-        f"these dataflows wait for each other: {' -> '.join(one.label for one in cycle)} (read "
+        f"these dataflows wait for each other: {' -> '.join(names)} (read "
         "'->' as 'waits for'). Take one of these edges out: depends_on, execution_order, or the "
         "table that is read",
+        source=here,
         dataflow=cycle[0].label,
     )
     return Fault(tuple({one.dataflow_id: None for one in cycle}), problem)

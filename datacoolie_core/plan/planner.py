@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from datacoolie_core.plan.advice import advice_for
 from datacoolie_core.plan.describe import describe_step, plan_document, reason_of
 from datacoolie_core.plan.edges import Buckets, Edge
 from datacoolie_core.plan.lookback import effective_lower
-from datacoolie_core.plan.replay import replay_refusal
+from datacoolie_core.plan.refusal import load_refusal
+from datacoolie_core.plan.replay import Chunks, Replay, chunks_for, replay_refusal
 from datacoolie_core.plan.waiting import kept_buckets, waiting_edges
 from datacoolie_core.plan.windows import Scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from datetime import datetime
 
     from datacoolie_core.metadata.models import Dataflow, InvalidDataflow
@@ -48,7 +50,12 @@ class Step:
         skip_reason: Why it is not run; None runs it.
         reason: What it waits for, for people.
         lower: Where its read starts: stored watermark less look-back. Empty is the beginning.
+        state_known: Whether its state was read; a dry run reads none.
         windows: The chunks of a replay, in order.
+        save_watermark: Whether the chunks of its replay move the saved watermark.
+        refusal: Why the plan refuses it, with the remedy: it would fail.
+        trouble: Why it would fail as things stand: its SQL file or its state can't be read. A run
+            looks again.
         query: The SQL text of its query, as far as the graph could read it.
         warnings: What is odd about it.
     """
@@ -60,7 +67,11 @@ class Step:
     skip_reason: str | None = None
     reason: str = ""
     lower: Watermark = field(default_factory=dict[str, Scalar])
+    state_known: bool = True
     windows: tuple[Window, ...] = ()
+    save_watermark: bool = False
+    refusal: str | None = None
+    trouble: str | None = None
     query: str | None = None
     warnings: tuple[str, ...] = ()
 
@@ -90,57 +101,54 @@ def build_plan(
     graph: Graph,
     selection: Selection,
     *,
-    watermarks: Mapping[str, Watermark],
+    watermarks: Mapping[str, Watermark] | None,
     now: datetime,
-    replay: Mapping[str, Sequence[Window]] | None = None,
+    replay: Replay | None = None,
+    save_watermark: bool = False,
+    full_refresh: bool = False,
+    troubles: Mapping[str, str] | None = None,
 ) -> Plan:
     """Return the plan of a selection.
 
-    A replay runs its dataflows beside each other; only those with ``respect_order`` wait.
+    A replay runs its dataflows beside each other; only those that respect the order wait.
 
     Args:
         graph: All dataflows.
         selection: The ones that are meant.
-        watermarks: Dataflow id → what is stored; none for a dataflow that starts over.
+        watermarks: Dataflow id → what is stored; none for a dataflow that starts over. None: no
+            state was read, windows are rules.
         now: The current instant, aware.
-        replay: Dataflow id → its windows; None plans a normal load.
+        replay: What is to be loaded again; None plans a normal load.
+        save_watermark: Whether all chunks of the replay move the saved watermark.
+        full_refresh: Whether everything is to be loaded anew.
+        troubles: Dataflow id → why its SQL file or its state can't be read.
+
+    Raises:
+        SettingsError: A range or its interval makes no sense.
     """
+    chunks: dict[str, Chunks] | None = None
+    if replay is not None:
+        asked = {
+            flow.dataflow_id: chunks_for(flow, graph, replay, now) for flow in selection.dataflows
+        }
+        chunks = {
+            identifier: replace(one, save_watermark=save_watermark or one.save_watermark)
+            for identifier, one in asked.items()
+        }
     selected = {flow.dataflow_id for flow in selection.dataflows}
-    ordered = selected if replay is None else _respecting(selection)
-    waits = waiting_edges(graph, ordered)
-    buckets = kept_buckets(graph, ordered)
-    places = {
-        one: (group, index)
-        for group, members in buckets.items()
-        for index, bucket in enumerate(members)
-        for one in bucket
-    }
-    labels = {flow.dataflow_id: flow.label for flow in graph.dataflows}
-    notices: dict[str, list[str]] = {}
-    for notice in graph.warnings:
-        notices.setdefault(notice.dataflow_id, []).append(notice.message)
-    steps: list[Step] = []
-    for flow in selection.dataflows:
-        identifier = flow.dataflow_id
-        group, bucket = places.get(identifier, (flow.group_number, 0))
-        edges = waits.get(identifier, ())
-        steps.append(
-            Step(
-                dataflow=flow,
-                waits_for=edges,
-                group=group,
-                bucket=bucket,
-                skip_reason=selection.skip_reasons.get(identifier),
-                reason=reason_of(edges, labels, _previous(graph, buckets, group, bucket)),
-                lower=effective_lower(flow, watermarks.get(identifier, {}), now),
-                windows=tuple((replay or {}).get(identifier, ())),
-                query=graph.queries.get(identifier),
-                warnings=(*notices.get(identifier, ()), *advice_for(flow, graph)),
-            )
-        )
+    ordered = {one for one in selected if chunks is None or chunks[one].respect_order}
+    drawn = _Drawn(
+        graph=graph,
+        selection=selection,
+        known=_Known(now, watermarks, troubles or {}, full_refresh),
+        waits=waiting_edges(graph, ordered),
+        buckets=kept_buckets(graph, ordered),
+        chunks=chunks,
+    )
+    steps = tuple(drawn.step(flow) for flow in selection.dataflows)
     return Plan(
-        steps=tuple(steps),
-        order_groups=buckets,
+        steps=steps,
+        order_groups=drawn.buckets,
         warnings=tuple(text for step in steps for text in step.warnings),
         shard=selection.shard,
         mode="load" if replay is None else "replay",
@@ -148,18 +156,79 @@ def build_plan(
     )
 
 
-def _respecting(selection: Selection) -> set[str]:
-    return {
-        flow.dataflow_id
-        for flow in selection.dataflows
-        if flow.options.replay is not None and flow.options.replay.respect_order
-    }
+@dataclass(frozen=True)
+class _Known:
+    now: datetime
+    watermarks: Mapping[str, Watermark] | None
+    troubles: Mapping[str, str]
+    full_refresh: bool
 
 
-def _previous(
-    graph: Graph, buckets: Mapping[int, Buckets], group: int | None, bucket: int
-) -> str | None:
-    if group is None or bucket == 0:
-        return None
-    order = graph.places[buckets[group][bucket - 1][0]].order
-    return f"order {order} of group {group}"
+@dataclass(frozen=True)
+class _Drawn:
+    """What all steps of a plan are made of."""
+
+    graph: Graph
+    selection: Selection
+    known: _Known
+    waits: Mapping[str, tuple[Edge, ...]]
+    buckets: Mapping[int, Buckets]
+    chunks: Mapping[str, Chunks] | None
+
+    def step(self, flow: Dataflow) -> Step:
+        identifier, known = flow.dataflow_id, self.known
+        stored = (known.watermarks or {}).get(identifier, {})
+        chunks = Chunks() if self.chunks is None else self.chunks[identifier]
+        refusal = chunks.refusal
+        if self.chunks is None:
+            refusal = load_refusal(flow, self.graph, full_refresh=known.full_refresh)
+        group, bucket = self._places.get(identifier, (flow.group_number, 0))
+        edges = self.waits.get(identifier, ())
+        skipped = self.selection.skip_reasons.get(identifier)
+        return Step(
+            dataflow=flow,
+            waits_for=edges,
+            group=group,
+            bucket=bucket,
+            skip_reason=skipped,
+            reason=reason_of(edges, self._labels, self._previous(group, bucket)),
+            lower=effective_lower(flow, stored, known.now),
+            state_known=known.watermarks is not None,
+            windows=chunks.windows,
+            save_watermark=chunks.save_watermark,
+            refusal=None if skipped else refusal,
+            trouble=None if skipped else known.troubles.get(identifier),
+            query=self.graph.queries.get(identifier),
+            warnings=self._warnings(flow, stored),
+        )
+
+    @cached_property
+    def _places(self) -> Mapping[str, tuple[int, int]]:
+        return {
+            one: (group, index)
+            for group, members in self.buckets.items()
+            for index, bucket in enumerate(members)
+            for one in bucket
+        }
+
+    @cached_property
+    def _labels(self) -> Mapping[str, str]:
+        return {flow.dataflow_id: flow.label for flow in self.graph.dataflows}
+
+    @cached_property
+    def _notices(self) -> Mapping[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for notice in self.graph.warnings:
+            found.setdefault(notice.dataflow_id, []).append(notice.message)
+        return found
+
+    def _previous(self, group: int | None, bucket: int) -> str | None:
+        if group is None or bucket == 0:
+            return None
+        order = self.graph.places[self.buckets[group][bucket - 1][0]].order
+        return f"order {order} of group {group}"
+
+    def _warnings(self, flow: Dataflow, stored: Watermark) -> tuple[str, ...]:
+        chunks = None if self.chunks is None else self.chunks[flow.dataflow_id]
+        advice = advice_for(flow, self.graph, watermark=stored, now=self.known.now, replay=chunks)
+        return (*self._notices.get(flow.dataflow_id, ()), *advice)

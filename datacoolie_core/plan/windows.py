@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from decimal import Decimal
 
@@ -21,9 +21,13 @@ class Window:
         lower: Inclusive; None is unbounded.
         upper: Exclusive; None is unbounded.
         key: How people name it, such as ``2013-01`` (the partition key in Dagster).
+        zone: Whose clocks showed the bounds as they were written; None if they were written with
+            an offset. Values without a zone are compared with what those clocks showed, unless
+            metadata declares a zone for them.
     """
 
     column: str
     lower: Scalar | None
     upper: Scalar | None
     key: str = ""
+    zone: str | None = field(default=None, compare=False)

@@ -165,10 +165,20 @@ def fitted_window(window: Window, column: WatermarkColumn) -> Window:
         ReadError: A bound is of another kind, or its offset would have to be dropped.
     """
     lower, upper = (
-        None if bound is None else fitted(bound, column, window.zone)
+        None if bound is None else _of_type(fitted(bound, column, window.zone), column)
         for bound in (window.lower, window.upper)
     )
     return replace(window, lower=lower, upper=upper, zone=None)
+
+
+def _of_type(value: Scalar, column: WatermarkColumn) -> Scalar:
+    """Return a date as a timestamp, or midnight as a date, as the column has them."""
+    if not isinstance(value, date):
+        return value
+    if isinstance(value, datetime):
+        midnight = column.family == "date" and value.time() == time()
+        return value.date() if midnight else value
+    return datetime.combine(value, time()) if column.family == "clock" else value
 
 
 def within(column: WatermarkColumn, window: Window) -> pl.Expr:

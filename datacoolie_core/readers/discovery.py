@@ -10,6 +10,7 @@ from datacoolie_core import storage
 from datacoolie_core.engines.names import listed
 from datacoolie_core.errors import MissingPathError, ReadError, StorageError
 from datacoolie_core.secrets import Secret
+from datacoolie_core.state.folder import list_visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +86,7 @@ def discover(request: ReadRequest, suffixes: Sequence[str]) -> Discovery:
     uri = source_uri(request)
     connection = request.dataflow.source.connection.configure
     try:
-        found = storage.list_files(uri, recursive=True, storage_options=connection.storage_options)
+        found = list_visible(uri, base_path(request), connection.storage_options)
     except MissingPathError as error:
         raise ReadError(
             "there is no such file or folder",

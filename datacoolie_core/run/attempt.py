@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from datacoolie_core.engines.names import match
 from datacoolie_core.errors import LoadError, WriteError
 from datacoolie_core.plan.columns import destination_column
+from datacoolie_core.plan.scd2 import closes_missing
 from datacoolie_core.readers.read import open_batch
 from datacoolie_core.run.bounds import (
     Bounds,
@@ -19,7 +21,9 @@ from datacoolie_core.run.job import Job, Loaded
 from datacoolie_core.run.names import named_as_written
 from datacoolie_core.run.next_state import commit_info, next_state
 from datacoolie_core.run.notices import notices
+from datacoolie_core.run.reread import named
 from datacoolie_core.run.saved_state import save_state
+from datacoolie_core.run.selected import selected
 from datacoolie_core.state.record import StateRecord
 from datacoolie_core.transforms.apply import apply
 from datacoolie_core.transforms.explain import explain
@@ -32,9 +36,12 @@ from datacoolie_core.writers.request import (
 )
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import polars as pl
 
     from datacoolie_core.metadata.models import Dataflow
+    from datacoolie_core.plan.windows import Window
     from datacoolie_core.readers.batch import Batch
     from datacoolie_core.run.context import RunContext
     from datacoolie_core.state.reconcile import Baseline
@@ -90,7 +97,11 @@ class _Attempt:
             return None
         base = StateRecord(dataflow.dataflow_id) if fresh else old
         self.state = next_state(
-            job, base, seen, track_boundary=self.bounds.request.track_boundary
+            job,
+            base,
+            seen,
+            track_boundary=self.bounds.request.track_boundary,
+            window=self.batch.window,
         ).evolve(
             sequence=baseline.sequence,
             run_id=self.context.run_id,
@@ -107,11 +118,12 @@ class _Attempt:
 
     def empty_counts(self) -> bool:
         """Say whether a source without rows is still something to write down."""
-        if self.job.window is not None or self.bounds.mode == "replace_all":
+        if self.bounds.mode != "load" or self.job.window is not None:
             return True
         dataflow = self.job.prepared.dataflow
         empties = dataflow.destination.configure.datacoolie.empty_source == "overwrite"
-        return replaces(dataflow) and empties and not dataflow.source.watermark_columns
+        whole = replaces(dataflow) or closes_missing(dataflow)
+        return whole and empties and not dataflow.source.watermark_columns
 
     def why_empty(self) -> str:
         """Return the reason of a load that is skipped."""
@@ -127,9 +139,10 @@ def _transformed(attempt: _Attempt) -> tuple[WriteResult, tuple[str, ...]]:
     if attempt.batch.empty:
         return _write_nothing(attempt), ()
     context = attempt.context
-    transforms = TransformContext(run_id=context.run_id, now=context.now())
+    now = context.now()
+    transforms = TransformContext(run_id=context.run_id, now=now)
     frame, applied = apply(attempt.batch.frame, attempt.job.prepared.dataflow, transforms)
-    return _write(attempt, frame), applied
+    return _write(attempt, frame, now), applied
 
 
 def _write_nothing(attempt: _Attempt) -> WriteResult:
@@ -141,36 +154,67 @@ def _write_nothing(attempt: _Attempt) -> WriteResult:
     if nothing is None or not attempt.empty_counts():
         attempt.skipped = attempt.why_empty()
         return WriteResult(committed=False)
-    return _write(attempt, nothing)
+    return _write(attempt, nothing, attempt.context.now())
 
 
-def _write(attempt: _Attempt, frame: pl.LazyFrame) -> WriteResult:
-    job, context, baseline = attempt.job, attempt.context, attempt.baseline
-    prepared, dataflow = job.prepared, job.prepared.dataflow
-    schema = frame.collect_schema()
-    request = WriteRequest(
-        dataflow=named_as_written(dataflow, schema.names()),
-        uri=prepared.uri,
-        sequence=baseline.sequence,
-        run_id=context.run_id,
-        storage_options=prepared.storage_options,
-        expected_sequence=baseline.expected_sequence,
-        mode=attempt.bounds.mode,
-        window=destination_window(dataflow, job.window)
-        if job.window is not None and attempt.bounds.mode == "replace_window"
-        else None,
-        overlap=overlap_with(
-            dataflow, attempt.bounds, schema, usable=attempt.batch.observation.boundary_usable
-        ),
-        order_columns=_order_columns(dataflow),
+def _write(attempt: _Attempt, frame: pl.LazyFrame, now: datetime) -> WriteResult:
+    job, context = attempt.job, attempt.context
+    prepared = job.prepared
+    request = write_request(
+        job,
+        attempt.baseline,
+        attempt.bounds,
+        attempt.batch,
+        frame.collect_schema(),
+        context.run_id,
     )
     with context.locks.destination(prepared.uri):
-        return writer_for(dataflow.destination).write(
-            request,
+        return writer_for(prepared.dataflow.destination).write(
+            replace(request, now=now),
             frame,
             attempt.finish,
             lambda phase: context.phase(prepared.original, phase, job.window),  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
         )
+
+
+def write_request(
+    job: Job, baseline: Baseline, bounds: Bounds, batch: Batch, schema: pl.Schema, run_id: str
+) -> WriteRequest:
+    """Return what the writer is asked for.
+
+    Args:
+        job: The load.
+        baseline: Where it starts.
+        bounds: What was read.
+        batch: As it was opened.
+        schema: The batch's columns, after all transforms.
+        run_id: The run.
+    """
+    prepared, dataflow = job.prepared, job.prepared.dataflow
+    names = schema.names()
+    usable = batch.observation.boundary_usable
+    return WriteRequest(
+        dataflow=named_as_written(dataflow, names),
+        uri=prepared.uri,
+        sequence=baseline.sequence,
+        run_id=run_id,
+        storage_options=prepared.storage_options,
+        expected_sequence=baseline.expected_sequence,
+        mode=bounds.mode,
+        window=_destination_window(job, bounds, batch, names),
+        reread=None if bounds.reread is None else named(bounds.reread, names),
+        overlap=overlap_with(dataflow, bounds, schema, usable=usable),
+        order_columns=_order_columns(dataflow),
+        complete=bounds.complete,
+    )
+
+
+def _destination_window(job: Job, bounds: Bounds, batch: Batch, names: list[str]) -> Window | None:
+    chunk = batch.window or job.window
+    if chunk is None or bounds.mode != "replace_window":
+        return None
+    found = destination_window(job.prepared.dataflow, chunk)
+    return replace(found, column=match(found.column, names) or found.column)
 
 
 def _order_columns(dataflow: Dataflow) -> tuple[str, ...]:
@@ -194,7 +238,7 @@ def _conclude(attempt: _Attempt, written: WriteResult, applied: tuple[str, ...])
         if _only_boundary(attempt, written):
             skipped = KNOWN
     else:
-        skipped = skipped or KNOWN
+        skipped = skipped or (KNOWN if seen.rows_read else attempt.why_empty())
         state = baseline.state
         if baseline.recovered:
             save_state(context.store, state)
@@ -216,6 +260,10 @@ def _conclude(attempt: _Attempt, written: WriteResult, applied: tuple[str, ...])
         rows=rows,
         write=written,
         source_action={**attempt.batch.source_action, "transforms": list(applied)},
+        selected=replace(
+            selected(job, attempt.bounds, baseline, candidate=seen.candidate, now=context.now()),
+            transforms=applied,
+        ),
         warnings=notices(
             [*baseline.warnings, *attempt.batch.warnings, *written.warnings],
             seen,

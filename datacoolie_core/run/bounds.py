@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
@@ -10,7 +10,11 @@ import polars as pl
 from datacoolie_core.errors import WatermarkError, WriteError
 from datacoolie_core.plan.columns import destination_column
 from datacoolie_core.plan.lookback import effective_lower
+from datacoolie_core.plan.replay import replaces_windows
+from datacoolie_core.plan.scd2 import closes_missing, keeps_history
 from datacoolie_core.readers.batch import ReadRequest
+from datacoolie_core.readers.hints import hint_of, hinted_type
+from datacoolie_core.run.reread import refuse_shared, reread, tells_own_rows
 from datacoolie_core.state.record import Boundary, StateRecord
 from datacoolie_core.writers.request import Overlap
 
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from datacoolie_core.run.prepare import Prepared
     from datacoolie_core.run.results import RunKind
     from datacoolie_core.state.reconcile import Baseline
+    from datacoolie_core.writers.request import Reread
 
 
 @dataclass(frozen=True)
@@ -32,12 +37,16 @@ class Bounds:
         run_kind: What bounds it.
         mode: How the destination is written.
         overlap: Appends: what may be there already, whatever the reader finds.
+        reread: What a normal run replaces, in place of the keys of its batch.
+        complete: Whether everything that the source holds is read.
     """
 
     request: ReadRequest
     run_kind: RunKind
     mode: Literal["load", "replace_window", "replace_all"]
     overlap: Overlap | None = None
+    reread: Reread | None = None
+    complete: bool = False
 
 
 def appends(dataflow: Dataflow) -> bool:
@@ -53,6 +62,8 @@ def replaces(dataflow: Dataflow) -> bool:
 def bound_load(prepared: Prepared, baseline: Baseline, context: RunContext) -> Bounds:
     """Return the bounds of a normal run: above the stored watermark, ties read again."""
     dataflow = prepared.dataflow
+    _refuse_closing(dataflow, context)
+    refuse_shared(dataflow, shared=dataflow.dataflow_id in context.shared)
     options = dataflow.source.configure.datacoolie
     fresh = context.full_refresh or baseline.reload
     state = StateRecord(dataflow.dataflow_id) if fresh else baseline.state
@@ -75,11 +86,15 @@ def bound_load(prepared: Prepared, baseline: Baseline, context: RunContext) -> B
         null_watermark=null_rows,
         max_watermark=prepared.max_watermark,
     )
+    again = reread(dataflow, request)
+    mode = "load" if again is None else "replace_window"
     return Bounds(
         request=request,
         run_kind=_kind(dataflow, state, context),
-        mode=_fresh_mode(dataflow, context) if fresh else "load",
+        mode=_fresh_mode(dataflow, context) if fresh else mode,
         overlap=_overlap(dataflow, state, lower) if compares else None,
+        reread=again,
+        complete=not dataflow.source.watermark_columns,
     )
 
 
@@ -89,16 +104,37 @@ def _fresh_mode(dataflow: Dataflow, context: RunContext) -> Literal["load", "rep
     Raises:
         WriteError: Replacing the table would take the rows of other dataflows.
     """
-    if replaces(dataflow) or dataflow.dataflow_id not in context.shared:
+    if keeps_history(dataflow):
+        # what the source holds now is no substitute for the versions that it once held
+        return "load"
+    shared = dataflow.dataflow_id in context.shared and not tells_own_rows(dataflow)
+    if replaces(dataflow) or not shared:
         return "replace_all"
     if not appends(dataflow):
         return "load"
     raise WriteError(
         "other active dataflows write the same table, so loading it anew would take their rows",
         dataflow=dataflow.dataflow_id,
-        remedy="Give this dataflow a table of its own, or make the others inactive.",
+        remedy="Say which rows are this dataflow's"
+        " (destination.configure.datacoolie.replay_filter), or give it a table of its own.",
         code="shared_destination",
     )
+
+
+def _refuse_closing(dataflow: Dataflow, context: RunContext) -> None:
+    """Refuse to close the keys that a dataflow lacks because they are another one's.
+
+    Raises:
+        WriteError: Others write the table too.
+    """
+    if closes_missing(dataflow) and dataflow.dataflow_id in context.shared:
+        raise WriteError(
+            "other active dataflows write the same table, so closing missing keys would close"
+            " theirs",
+            dataflow=dataflow.dataflow_id,
+            remedy="Give this dataflow a table of its own, or take scd2_close_missing away.",
+            code="shared_destination",
+        )
 
 
 def _kind(dataflow: Dataflow, state: StateRecord, context: RunContext) -> RunKind:
@@ -118,14 +154,23 @@ def bound_chunk(prepared: Prepared, window: Window, context: RunContext) -> Boun
         null_watermark="include",
         max_watermark=prepared.max_watermark,
     )
-    merges = not appends(dataflow) and not replaces(dataflow)
-    return Bounds(request, "replay", "load" if merges else "replace_window")
+    return Bounds(request, "replay", "replace_window" if replaces_windows(dataflow) else "load")
 
 
 def destination_window(dataflow: Dataflow, window: Window) -> Window:
-    """Return a chunk's window in terms of the destination's column."""
+    """Return a chunk's window in terms of the destination's column.
+
+    Args:
+        dataflow: Its transforms name the column.
+        window: In values of the source's column, as far as they are known.
+    """
     column = followed_column(dataflow, window.column)
-    return type(window)(column, window.lower, window.upper, window.key)
+    hint = hint_of(window.column, dataflow)
+    converted = hint is not None and (
+        hinted_type(window.column, hint, dataflow).kind == "timestamp_ntz"
+    )
+    # such values may be instants, shown by other clocks than those that the bounds were read from
+    return replace(window, column=column, zone=None if converted else window.zone)
 
 
 def followed_column(dataflow: Dataflow, column: str) -> str:
@@ -214,20 +259,33 @@ def boundary_after_chunk(dataflow: Dataflow, state: StateRecord, window: Window)
     if len(columns) != 1 or columns[0].casefold() != window.column.casefold():
         return Boundary(compare=True)
     stored = next(iter(state.watermark.values()), None)
-    if stored is not None and window.upper is not None and not _above(window.upper, stored):
-        return state.boundary
-    known = state.boundary
+    known, top = state.boundary, window.upper
+    if stored is not None and top is not None and _above(top, stored) is False:
+        return known
+    tops = [top]
+    if stored is not None:
+        tops.append(stored)
     if known.compare and not known.ties_only:
-        if known.upto is None or window.upper is None:
-            return Boundary(compare=True)
-        top = window.upper if _above(window.upper, known.upto) else known.upto
-        return Boundary(compare=True, upto=top)
-    return Boundary(compare=True, upto=window.upper)
+        tops.append(known.upto)
+    return Boundary(compare=True, upto=_highest(tops))
 
 
-def _above(left: Scalar, right: Scalar) -> bool:
-    """Compare two values of one column; what can't be compared counts as above (safe)."""
+def _highest(values: list[Scalar | None]) -> Scalar | None:
+    """Return the highest of some bounds; None, which has no limit, if that can't be told."""
+    highest = values[0]
+    for value in values:
+        if highest is None or value is None:
+            return None
+        higher = _above(value, highest)
+        if higher is None:
+            return None
+        highest = value if higher else highest
+    return highest
+
+
+def _above(left: Scalar, right: Scalar) -> bool | None:
+    """Compare two values of one column; None if they can't be compared."""
     try:
-        return left > right  # type: ignore[operator] # pyright: ignore[reportOperatorIssue,reportUnknownVariableType]
+        return bool(left > right)  # type: ignore[operator] # pyright: ignore[reportOperatorIssue,reportUnknownArgumentType]
     except TypeError:
-        return True
+        return None

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from datacoolie_core.metadata.options import UpstreamFailure
 
 
+DEFAULT_RETENTION_HOURS = 168.0
+"""A week; who asks for it asks for nothing in particular, and gets a table's own if longer."""
+
+
 @dataclass(frozen=True)
 class DataCoolieRunConfig:
     """How a run goes.
@@ -29,6 +33,7 @@ class DataCoolieRunConfig:
         run_attributes: Free JSON that is written to the run's records.
         retries: False when whoever called us retries: then nothing is tried twice here, so
             that the two never multiply.
+        retention_hours: For how long maintenance keeps files that a table no longer names.
 
     Raises:
         SettingsError: For a value out of range.
@@ -43,6 +48,7 @@ class DataCoolieRunConfig:
     on_upstream_failure: UpstreamFailure = "continue"
     run_attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     retries: bool = True
+    retention_hours: float = DEFAULT_RETENTION_HOURS
 
     def __post_init__(self) -> None:
         rules = (
@@ -55,6 +61,11 @@ class DataCoolieRunConfig:
             (self.max_workers >= 1, f"max_workers is {self.max_workers}", "Give 1 or more."),
             (self.retry_count >= 0, f"retry_count is {self.retry_count}", "Give 0 or more."),
             (self.retry_delay >= 0, f"retry_delay is {self.retry_delay}", "Give 0 or more."),
+            (
+                self.retention_hours >= 0,
+                f"retention_hours is {self.retention_hours}",
+                "Give 0 or more.",
+            ),
         )
         for holds, problem, remedy in rules:
             if not holds:

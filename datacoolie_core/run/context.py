@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ class RunContext:
         full_refresh: Read from the beginning and replace what is there.
         shared: Ids of dataflows whose destination other active dataflows write too.
         now: The wall clock.
+        stopping: Set when the run was interrupted: a replay starts no further chunk.
     """
 
     run_id: str
@@ -50,6 +52,7 @@ class RunContext:
     full_refresh: bool = False
     shared: Collection[str] = ()
     now: Callable[[], datetime] = clock.utc_now
+    stopping: threading.Event = field(default_factory=threading.Event)
 
     def phase(self, dataflow: Dataflow, name: PhaseName, window: Window | None = None) -> None:
         """Tell the listeners that a dataflow reached a point of its run."""

@@ -9,11 +9,24 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from datacoolie_core.metadata.models import Dataflow
     from datacoolie_core.plan.windows import Window
+    from datacoolie_core.run.maintain_results import MaintenanceResult, TargetResult
     from datacoolie_core.run.results import DataflowResult, ExecutionResult, Failure
 
 PhaseName = Literal[
-    "preparing", "reading", "staging", "staged", "committing", "committed", "saving", "saved"
+    "preparing",
+    "reading",
+    "staging",
+    "staged",
+    "committing",
+    "claimed",
+    "publishing",
+    "published",
+    "committed",
+    "cleaned",
+    "saving",
+    "saved",
 ]
+"""``claimed``, ``publishing``, ``published`` and ``cleaned`` are points of flat files alone."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +93,20 @@ class RunFinished:
     result: ExecutionResult
 
 
+@dataclass(frozen=True)
+class TargetFinished:
+    """The maintenance of a table ended, whatever its status."""
+
+    result: TargetResult
+
+
+@dataclass(frozen=True)
+class MaintenanceFinished:
+    """A run of maintenance ended; it began with :class:`RunStarted`."""
+
+    result: MaintenanceResult
+
+
 Event = (
     RunStarted
     | DataflowStarted
@@ -89,5 +116,7 @@ Event = (
     | ChunkFinished
     | DataflowFinished
     | RunFinished
+    | TargetFinished
+    | MaintenanceFinished
 )
 Listener = Callable[[Event], None]

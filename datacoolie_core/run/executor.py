@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from datacoolie_core.metadata.options import UpstreamFailure
     from datacoolie_core.plan.planner import Plan, Step
 
+_AWAKE = 0.2
+"""Seconds; the engine's own signal handler keeps a thread that waits without end from seeing Ctrl-C."""
+
 RunStep = Callable[["Step", tuple[str, ...]], DataflowResult]
 """Runs one step, told which upstream dataflows failed in this run; never raises."""
 
@@ -39,7 +42,9 @@ class ParallelExecutor:
     stop_on_error: bool = False
     on_upstream_failure: UpstreamFailure = "continue"
 
-    def run(self, plan: Plan, run_step: RunStep) -> Outcome:
+    def run(
+        self, plan: Plan, run_step: RunStep, on_interrupt: Callable[[], None] | None = None
+    ) -> Outcome:
         """Run every step of a plan.
 
         Ctrl-C admits nothing more, waits for what runs, and is handed back in the outcome.
@@ -47,6 +52,7 @@ class ParallelExecutor:
         Args:
             plan: What to run.
             run_step: Runs one step.
+            on_interrupt: Called at Ctrl-C, so that long steps can end early.
 
         Returns:
             A result for every step; those never admitted are pending.
@@ -69,13 +75,15 @@ class ParallelExecutor:
                         self._admit(board, pool, running, work, workers)
                     if not running:
                         break
-                    done, _ = wait(running, return_when=FIRST_COMPLETED)
+                    done, _ = wait(running, timeout=_AWAKE, return_when=FIRST_COMPLETED)
                     for future in done:
                         board.end(running.pop(future), future.result())
                     board.stopped |= self.stop_on_error and board.failed
                 except (KeyboardInterrupt, SystemExit) as error:
                     interruption = interruption or error
                     board.stopped = True
+                    if on_interrupt is not None:
+                        on_interrupt()
         results = {**board.results, **ended}
         reason = "interrupted" if interruption else "stopped after a failure"
         for step in plan.steps:

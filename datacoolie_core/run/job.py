@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from datacoolie_core.run.context import RunContext
     from datacoolie_core.run.prepare import Prepared
     from datacoolie_core.run.results import Notice, RunKind
+    from datacoolie_core.run.selected import Selected
     from datacoolie_core.state.reconcile import Baseline
     from datacoolie_core.state.record import StateRecord
     from datacoolie_core.writers.request import WriteResult
@@ -30,6 +31,7 @@ class Loaded:
         rows: Row counts by name.
         write: What the writer did; None when the load was found done already.
         source_action: What was read.
+        selected: What bounded it; None when the load was found done already.
         warnings: For the user.
     """
 
@@ -39,6 +41,7 @@ class Loaded:
     rows: Mapping[str, int | None]
     write: WriteResult | None = None
     source_action: Mapping[str, Any] | None = None
+    selected: Selected | None = None
     warnings: tuple[Notice, ...] = ()
 
 

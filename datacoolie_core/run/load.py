@@ -49,7 +49,7 @@ def _baseline(job: Job, context: RunContext) -> Baseline:
     destination = writer_for(prepared.dataflow.destination).inspect(
         prepared.uri, prepared.dataflow.dataflow_id, prepared.storage_options
     )
-    baseline = reconcile(prepared.dataflow, stored, destination)
+    baseline = reconcile(prepared.dataflow, stored, destination, anew=context.full_refresh)
     if baseline.destination_maximum:
         baseline = with_destination_maximum(baseline, prepared)
     for _, text in baseline.warnings:

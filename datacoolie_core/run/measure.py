@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from datacoolie_core.errors import DataCoolieError
-from datacoolie_core.run.bounds import followed_column
+from datacoolie_core.run.bounds import destination_window
 from datacoolie_core.run.prepare import prepare
 from datacoolie_core.writers.destination import writer_for
 
@@ -24,10 +24,10 @@ def count_windows(dataflow: Dataflow, windows: Sequence[Window], context: RunCon
     if not windows:
         return []
     prepared = prepare(dataflow, context)
-    column = followed_column(dataflow, windows[0].column)
+    placed = [destination_window(dataflow, window) for window in windows]
     zone = dataflow.transform.configure.timestamp_timezone
     return writer_for(dataflow.destination).count_windows(
-        prepared.uri, column, windows, prepared.storage_options, zone=zone
+        prepared.uri, placed[0].column, placed, prepared.storage_options, zone=zone
     )
 
 

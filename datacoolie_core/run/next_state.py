@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from datacoolie_core.plan.windows import Window
 from datacoolie_core.run.bounds import boundary_after_chunk
 from datacoolie_core.state.record import FORMAT, Boundary, StateRecord
 from datacoolie_core.state.values import encode, encode_watermark
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
 
 
 def next_state(
-    job: Job, base: StateRecord, seen: Observation, *, track_boundary: bool
+    job: Job,
+    base: StateRecord,
+    seen: Observation,
+    *,
+    track_boundary: bool,
+    window: Window | None = None,
 ) -> StateRecord:
     """Return the state after a batch: its watermark and which rows at it are known.
 
@@ -25,6 +31,7 @@ def next_state(
         base: The state that the batch was read from.
         seen: What the reader saw of the whole batch.
         track_boundary: Whether the reader kept the hashes of the rows at the watermark.
+        window: The chunk in values of its column; None if there was no column to look at.
     """
     dataflow = job.prepared.dataflow
     columns = dataflow.source.watermark_columns
@@ -33,13 +40,15 @@ def next_state(
             watermark={**base.watermark, **seen.candidate} if columns else {},
             boundary=seen.boundary if track_boundary else Boundary(),
         )
+    # bounds of a type that is not known say nothing about stored values
+    chunk = window or Window(job.window.column, None, None)
     if not job.save_watermark or not columns:
-        return base.evolve(boundary=boundary_after_chunk(dataflow, base, job.window))
+        return base.evolve(boundary=boundary_after_chunk(dataflow, base, chunk))
     covered = base.covered_from
     if not base.watermark and job.window.lower is not None:
         covered = {job.window.column: job.window.lower}
     state = base.evolve(watermark=_merged(base.watermark, seen.candidate), covered_from=covered)
-    after = boundary_after_chunk(dataflow, state, job.window)
+    after = boundary_after_chunk(dataflow, state, chunk)
     if not after.compare:
         after = Boundary(compare=True, ties_only=True)
     return state.evolve(boundary=after)

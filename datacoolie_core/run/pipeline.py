@@ -54,6 +54,7 @@ def replay_dataflow(
     context: RunContext,
     *,
     save_watermark: bool = False,
+    stale_upstream: tuple[str, ...] = (),
 ) -> DataflowResult:
     """Load a dataflow's chunks strictly in turn; the first failed one stops it.
 
@@ -62,11 +63,14 @@ def replay_dataflow(
         windows: Its chunks, in order.
         context: The run.
         save_watermark: Whether a chunk moves the saved watermark.
+        stale_upstream: Ids of upstream dataflows that failed in this run.
     """
 
     def work(prepared: Prepared) -> DataflowResult:
         chunks: list[DataflowResult] = []
         for window in windows:
+            if context.stopping.is_set():
+                return _interrupted(_fold(dataflow, chunks), len(chunks), len(windows))
             chunk = _attempts(Job(prepared, window, save_watermark), context)
             chunks.append(chunk)
             context.emit(ChunkFinished(chunk))
@@ -74,7 +78,7 @@ def replay_dataflow(
                 break
         return _fold(dataflow, chunks)
 
-    return _guarded(dataflow, context, work)
+    return _evolve(_guarded(dataflow, context, work), stale_upstream=stale_upstream)
 
 
 def _guarded(dataflow: Dataflow, context: RunContext, work: Work) -> DataflowResult:
@@ -160,6 +164,8 @@ def _succeeded(job: Job, loaded: Loaded) -> DataflowResult:
         table_rows=rows,
         schema=schema,
         source_action=loaded.source_action or {},
+        selected=loaded.selected,
+        files=loaded.write.file_counts if loaded.write else {},
         warnings=loaded.warnings,
     )
 
@@ -182,11 +188,17 @@ def _fold(dataflow: Dataflow, chunks: Sequence[DataflowResult]) -> DataflowResul
         reason=last.reason if last.status == "skipped" else None,
         window=None,
         rows=rows,
+        files={name: sum(chunk.files.get(name, 0) for chunk in chunks) for name in last.files},
         state=done[-1].state if done else None,
         warnings=tuple(dict.fromkeys(notice for chunk in chunks for notice in chunk.warnings)),
         attempts=tuple(attempt for chunk in chunks for attempt in chunk.attempts),
         chunks=tuple(chunks),
     )
+
+
+def _interrupted(result: DataflowResult, done: int, wanted: int) -> DataflowResult:
+    reason = f"interrupted after {done} of {wanted} chunks; the same replay loads them again"
+    return _evolve(result, status="pending", reason=reason)
 
 
 def _fold_status(chunks: Sequence[DataflowResult]) -> str:

@@ -15,7 +15,7 @@ from datacoolie_core.plan.query import load_query
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from datacoolie_core.metadata.models import Connection, Dataflow
+    from datacoolie_core.metadata.models import Connection, Dataflow, Destination
     from datacoolie_core.run.context import RunContext
 
 
@@ -53,29 +53,12 @@ def prepare(dataflow: Dataflow, context: RunContext) -> Prepared:
         source = dataflow.source.model_copy(
             update={"connection": _with_secrets(dataflow.source.connection, context)}
         )
-        destination = dataflow.destination.model_copy(
-            update={"connection": _with_secrets(dataflow.destination.connection, context)}
-        )
     except PreparationError as error:
         error.dataflow = error.dataflow or dataflow.dataflow_id
         raise
     except DataCoolieError as error:
-        raise PreparationError(
-            error.message,
-            dataflow=dataflow.dataflow_id,
-            place=error.place,
-            remedy=error.remedy,
-            code=error.code,
-        ) from error
-    path = table_path(destination)
-    if path is None:
-        raise PreparationError(
-            "the destination's connection has no base_path",
-            dataflow=dataflow.dataflow_id,
-            place=f"connection '{dataflow.destination.connection.name}'",
-            remedy="Set configure.base_path.",
-        )
-    uri = storage.resolve(path, context.project_dir)
+        raise _unprepared(error, dataflow) from error
+    destination, uri = prepare_destination(dataflow, context)
     return Prepared(
         original=dataflow,
         dataflow=dataflow.model_copy(update={"source": source, "destination": destination}),
@@ -84,6 +67,48 @@ def prepare(dataflow: Dataflow, context: RunContext) -> Prepared:
         storage_options=dict(destination.connection.configure.storage_options),
         max_watermark=_parse_limit(dataflow, context.now()),
     )
+
+
+def prepare_destination(dataflow: Dataflow, context: RunContext) -> tuple[Destination, str]:
+    """Return a dataflow's destination with its secrets in place, and its absolute location.
+
+    Raises:
+        PreparationError: For a secret or a location that can't be resolved.
+    """
+    try:
+        connection = _with_secrets(dataflow.destination.connection, context)
+    except DataCoolieError as error:
+        raise _unprepared(error, dataflow) from error
+    destination = dataflow.destination.model_copy(update={"connection": connection})
+    path = table_path(destination)
+    if path is None:
+        raise PreparationError(
+            "the destination's connection has no base_path",
+            dataflow=dataflow.dataflow_id,
+            place=f"connection '{connection.name}'",
+            remedy="Set configure.base_path.",
+        )
+    return destination, storage.resolve(path, context.project_dir)
+
+
+def _unprepared(error: DataCoolieError, dataflow: Dataflow) -> PreparationError:
+    return PreparationError(
+        error.message,
+        dataflow=dataflow.dataflow_id,
+        place=error.place,
+        remedy=error.remedy,
+        code=error.code,
+    )
+
+
+def check_preparation(dataflow: Dataflow, context: RunContext) -> None:
+    """Check what of the preparation needs no secret: the SQL file, ``max_watermark``.
+
+    Raises:
+        PreparationError: It would fail.
+    """
+    load_query(dataflow, project_dir=context.project_dir, sql_roots=tuple(context.sql_paths))
+    _parse_limit(dataflow, context.now())
 
 
 def _with_secrets(connection: Connection, context: RunContext) -> Connection:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from datacoolie_core.errors import Phase
     from datacoolie_core.metadata.models import Dataflow, InvalidDataflow
     from datacoolie_core.plan.windows import Watermark, Window
+    from datacoolie_core.run.selected import Selected
     from datacoolie_core.state.record import StateRecord
 
 Status = Literal["succeeded", "failed", "skipped", "pending", "running"]
@@ -86,6 +87,8 @@ class DataflowResult:
         rows: Every name of :data:`ROW_COUNTS` → count, or None where it is unknown.
         table_rows: Rows in the destination after the load.
         schema: Destination column → type, in order.
+        files: ``files_added``, ``files_removed``, ``bytes_added``, ``bytes_removed``.
+        selected: What bounded the read; None if nothing was read.
         chunks: Results of the chunks, in a replay.
         stale_upstream: Ids of upstream dataflows that failed in this run before this one ran.
         started_at: None if it was never admitted.
@@ -105,6 +108,8 @@ class DataflowResult:
     table_rows: int | None = None
     schema: Mapping[str, str] = field(default_factory=dict[str, str])
     source_action: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    files: Mapping[str, int] = field(default_factory=dict[str, int])
+    selected: Selected | None = None
     warnings: tuple[Notice, ...] = ()
     stale_upstream: tuple[str, ...] = ()
     error: Failure | None = None

@@ -37,6 +37,7 @@ class DestinationState:
         commit_version: The table version of that commit.
         foreign: What others changed since (appends and OPTIMIZE are no change).
         rewound: A RESTORE took back at least one of our commits.
+        unmarked: Files are there of which nothing says who wrote them.
         history_lost: There is a ``sequence``, but the log no longer holds our commit info.
     """
 
@@ -49,3 +50,4 @@ class DestinationState:
     foreign: tuple[ForeignChange, ...] = ()
     rewound: bool = False
     history_lost: bool = False
+    unmarked: bool = False

@@ -82,7 +82,11 @@ def state_of_commit(info: Mapping[str, Any], destination: DestinationState) -> S
 
 
 def reconcile(
-    dataflow: Dataflow, stored: StateRecord | None, destination: DestinationState
+    dataflow: Dataflow,
+    stored: StateRecord | None,
+    destination: DestinationState,
+    *,
+    anew: bool = False,
 ) -> Baseline:
     """Return where a run starts, from what the store and the destination say.
 
@@ -90,14 +94,18 @@ def reconcile(
         dataflow: The dataflow.
         stored: The store's record, None if it has none.
         destination: The table's own account.
+        anew: The load replaces what is there, whatever it is.
 
     Raises:
-        WatermarkError: For a foreign change under ``on_foreign_change: fail``.
+        WatermarkError: For a foreign change under ``on_foreign_change: fail``; for files of which
+            nothing says any more which of them are loaded.
     """
     highest = max(destination.sequence or 0, stored.sequence if stored else 0)
     empty = StateRecord(dataflow.dataflow_id)
     known = stored or empty
     if not destination.exists or destination.sequence is None:
+        if not anew:
+            _refuse_unmarked(dataflow, known, destination)
         return _without_commits(dataflow, known, destination, highest)
     if destination.commit is None:
         return _without_log(known, destination, highest)
@@ -138,6 +146,22 @@ def _without_commits(
             ),
         ),
     )
+
+
+def _refuse_unmarked(
+    dataflow: Dataflow, known: StateRecord, destination: DestinationState
+) -> None:
+    """Refuse to load into files again that this very dataflow may have written."""
+    appends = dataflow.destination.load_type == "append"
+    if destination.unmarked and appends and known.table_id is not None:
+        raise WatermarkError(
+            f"load {known.sequence} was written here, the files are there, but the manifest"
+            " (_datacoolie) that says which of them are loaded is gone",
+            dataflow=dataflow.dataflow_id,
+            remedy="Restore it, or run with --full-refresh to load the folder anew, or move the "
+            "files away.",
+            code="manifest_gone",
+        )
 
 
 def _without_log(known: StateRecord, destination: DestinationState, highest: int) -> Baseline:

@@ -64,8 +64,8 @@ class FileStateStore:
                 dataflow=dataflow_id,
                 place=path,
                 remedy=(
-                    "Delete the file: the next run takes its state from the Delta table's log. "
-                    "For a destination that is not a Delta table, restore the file instead."
+                    "Delete the file: the next run takes its state from the destination, the "
+                    "Delta table's log or the manifest of a folder of files."
                 ),
                 code="state_broken",
             ) from error

@@ -17,6 +17,7 @@ from datacoolie_core.transforms import (
     partitions,
     projection,
     row_filter,
+    scd2,
     schema,
     system,
 )
@@ -34,6 +35,7 @@ BUILT_IN: tuple[Slot, ...] = (
     dedupe.SLOT,
     columns.SLOT,
     row_filter.SLOT,
+    scd2.SLOT,
     system.SLOT,
     partitions.SLOT,
     projection.SLOT,
@@ -52,7 +54,6 @@ def check_supported(dataflow: Dataflow) -> None:
         "transform.value_rules": bool(transform.value_rules),
         "transform.hash_columns": bool(transform.hash_columns),
         "transform.masking_rules": bool(transform.masking_rules),
-        "destination.load_type: scd2": dataflow.destination.load_type == "scd2",
     }
     for field, wanted in asked.items():
         if wanted:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from datacoolie_core.engines.dtypes import is_one_of
+from datacoolie_core.plan.scd2 import keeps_history
 from datacoolie_core.transforms.missing import found_columns
 from datacoolie_core.transforms.slots import Shaped, Slot, TransformContext
 
@@ -18,8 +19,12 @@ _RANK = "__dc_newest_"
 
 
 def keys_of(dataflow: Dataflow) -> tuple[str, ...]:
-    """Return the columns that make a key: those of the transform, else the merge keys."""
-    return dataflow.transform.deduplicate_columns or dataflow.destination.merge_keys
+    """Return the columns that make a key: those of the transform, else the merge keys.
+
+    With scd2 the merge keys don't count: several rows of a key are its versions.
+    """
+    own = dataflow.transform.deduplicate_columns
+    return own if own or keeps_history(dataflow) else dataflow.destination.merge_keys
 
 
 def order_of(dataflow: Dataflow) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ def _apply(shaped: Shaped, dataflow: Dataflow, _context: TransformContext) -> Sh
             value = expression(column.expression, shaped.schema, place=place)
             name = match(column.column, shaped.schema) or column.column
             shaped = shaped.with_columns(**{name: (value, pl.Unknown())})
-    return shaped.with_ours_last()
+    return shaped.with_ours_last(dataflow)
 
 
 SLOT = Slot(80, "partitions", _wanted, _apply)

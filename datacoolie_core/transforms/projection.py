@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from datacoolie_core.engines.names import match
 from datacoolie_core.errors import TransformError
 from datacoolie_core.transforms.missing import found_columns
-from datacoolie_core.transforms.slots import TRAILING, Shaped, Slot, TransformContext
+from datacoolie_core.transforms.slots import Shaped, Slot, TransformContext, trailing_columns
 
 if TYPE_CHECKING:
     from datacoolie_core.metadata.models import Dataflow
@@ -24,7 +24,8 @@ def _apply(shaped: Shaped, dataflow: Dataflow, _context: TransformContext) -> Sh
         place = "transform.select_columns"
         chosen = found_columns(transform.select_columns, shaped.schema, dataflow, place=place)
         kept = dict.fromkeys(chosen.values())
-        trailing = [name for name in shaped.schema if name in TRAILING and name not in kept]
+        ours = trailing_columns(dataflow)
+        trailing = [name for name in shaped.schema if name in ours and name not in kept]
         shaped = shaped.select([*kept, *trailing])
     if transform.drop_columns:
         place = "transform.drop_columns"

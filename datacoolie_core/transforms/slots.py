@@ -10,7 +10,7 @@ slot  name                what it does
 30    columns             computed columns
 35    filter              rows that stay
 40-50 *plug-ins*          what packages register
-60    scd2                validity columns (not built yet)
+60    scd2                validity columns
 70    system              ``__created_at`` and its siblings
 80    partitions          partition columns
 84    masking             masking rules (not built yet)
@@ -24,7 +24,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from datacoolie_core.plan.columns import AUDIT_COLUMNS
+from datacoolie_core.plan.columns import AUDIT_COLUMNS, SCD2_COLUMNS
+from datacoolie_core.plan.scd2 import keeps_history
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,8 +38,15 @@ if TYPE_CHECKING:
 PLUGIN_SLOTS = range(40, 51)
 FILE_COLUMNS = ("__file_name", "__file_path", "__file_modification_time")
 SYSTEM_COLUMNS = AUDIT_COLUMNS
-TRAILING = (*FILE_COLUMNS, *SYSTEM_COLUMNS)
-"""Columns of ours, which stand at the end of a table."""
+_TRAILING = (*FILE_COLUMNS, *SYSTEM_COLUMNS)
+
+
+def trailing_columns(dataflow: Dataflow) -> tuple[str, ...]:
+    """Return the columns of ours, which stand at the end of a table, in their order.
+
+    Without scd2, validity columns are the source's own and stand where it has them.
+    """
+    return (*SCD2_COLUMNS, *_TRAILING) if keeps_history(dataflow) else _TRAILING
 
 
 @dataclass(frozen=True)
@@ -89,9 +97,9 @@ class Shaped:
         renamed = {names.get(name, name): dtype for name, dtype in self.schema.items()}
         return Shaped(self.frame.rename(names), renamed)
 
-    def with_ours_last(self) -> Shaped:
-        """Return the frame with the file columns and the system columns at its end."""
-        ours = [name for name in TRAILING if name in self.schema]
+    def with_ours_last(self, dataflow: Dataflow) -> Shaped:
+        """Return the frame with the columns of ours at its end."""
+        ours = [name for name in trailing_columns(dataflow) if name in self.schema]
         names = [*(name for name in self.schema if name not in ours), *ours]
         return self if names == list(self.schema) else self.select(names)
 

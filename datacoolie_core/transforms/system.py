@@ -20,13 +20,13 @@ def _wanted(_dataflow: Dataflow) -> bool:
     return True
 
 
-def _apply(shaped: Shaped, _dataflow: Dataflow, context: TransformContext) -> Shaped:
+def _apply(shaped: Shaped, dataflow: Dataflow, context: TransformContext) -> Shaped:
     shaped = shaped.drop([name for name in shaped.schema if name.lower() in SYSTEM_COLUMNS])
     now = instant_literal(context.now)
     values = (now, now, pl.lit(UPDATED_BY), pl.lit(context.run_id))
     types = (_INSTANT, _INSTANT, pl.String(), pl.String())
     added = zip(SYSTEM_COLUMNS, zip(values, types, strict=True), strict=True)
-    return shaped.with_columns(**dict(added)).with_ours_last()
+    return shaped.with_columns(**dict(added)).with_ours_last(dataflow)
 
 
 SLOT = Slot(70, "system", _wanted, _apply)

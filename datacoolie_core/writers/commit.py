@@ -112,6 +112,24 @@ def run_commit(place: Place, request: WriteRequest, base: int, submit: Callable[
         LostRaceError: The table has moved on; nothing was committed.
         WriteError: It failed, and is not in the log.
     """
+    return settle(place, base, submit, lambda entry: is_own(entry, request))
+
+
+def settle(
+    place: Place, base: int, submit: Callable[[], Any], is_mine: Callable[[LogEntry], bool]
+) -> int:
+    """Run something that commits, and find its commit in the log, whatever it reported.
+
+    Args:
+        place: The table.
+        base: The version that the change was worked out from; -1 for no table.
+        submit: Commits.
+        is_mine: Knows the commit.
+
+    Raises:
+        LostRaceError: The table has moved on; nothing was committed.
+        WriteError: It failed, and is not in the log.
+    """
     from deltalake.exceptions import DeltaError
 
     failure: Exception | None = None
@@ -125,7 +143,7 @@ def run_commit(place: Place, request: WriteRequest, base: int, submit: Callable[
         raise _unknown("the log can't be read to see whether the commit took place", place) from (
             failure or error
         )
-    own = next((entry.version for entry in since if is_own(entry, request)), None)
+    own = next((entry.version for entry in since if is_mine(entry)), None)
     if own is not None:
         return own
     if failure is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from datacoolie_core import clock
 from datacoolie_core.errors import WriteError
-from datacoolie_core.writers import append, merge_upsert, overwrite, window
+from datacoolie_core.writers import append, merge_overwrite, merge_upsert, overwrite, scd2, window
 from datacoolie_core.writers.commit import UNKNOWN_OUTCOME, Sleep
 from datacoolie_core.writers.counting import (
     column_maximum,
@@ -47,6 +47,8 @@ _LOADS: dict[str, Callable[[Load], WriteResult]] = {
     "overwrite": overwrite.load,
     "full_load": overwrite.load,
     "merge_upsert": merge_upsert.load,
+    "merge_overwrite": merge_overwrite.load,
+    "scd2": scd2.load,
 }
 
 
@@ -94,19 +96,22 @@ def write(
 
 def _load_for(request: WriteRequest) -> Callable[[Load], WriteResult]:
     load_type = request.dataflow.destination.load_type
-    if load_type not in _LOADS:
+    if load_type in ("append", "overwrite", "full_load"):
+        return _plain_load_for(request)
+    if request.mode == "replace_window" and load_type != "merge_overwrite":
         raise WriteError(
-            f"load type {load_type} can't be written to Delta",
-            remedy=f"Use one of {', '.join(_LOADS)}.",
-            code="unsupported_load_type",
+            "a merge replays its windows as merges, it does not replace them",
+            code="unsupported_mode",
         )
-    if request.mode == "replace_all" and load_type == "append":
-        return overwrite.load
-    if request.mode == "replace_window":
-        if load_type == "merge_upsert":
-            raise WriteError(
-                "a merge replays its windows as merges, it does not replace them",
-                code="unsupported_mode",
-            )
-        return window.load
     return _LOADS[load_type]
+
+
+def _plain_load_for(request: WriteRequest) -> Callable[[Load], WriteResult]:
+    destination = request.dataflow.destination
+    whole = request.mode == "replace_all" or destination.load_type != "append"
+    if request.mode == "replace_window":
+        return window.load
+    if whole and destination.configure.datacoolie.replay_filter is not None:
+        # the other rows of the table are not this dataflow's
+        return window.load
+    return overwrite.load if whole else append.load

@@ -1,4 +1,4 @@
-"""Which writer serves a destination: each of these is a module with the same functions."""
+"""Which writer serves a destination: all of them have the same functions."""
 
 from __future__ import annotations
 
@@ -82,9 +82,13 @@ def writer_for(destination: Destination) -> DestinationWriter:
         from datacoolie_core.writers import delta
 
         return delta
+    if chosen in ("parquet", "csv", "json", "jsonl", "avro"):
+        from datacoolie_core.writers.flat.writer import FlatFiles
+
+        return FlatFiles.of(destination)
     raise WriteError(
-        f"format {chosen} can't be written",
+        f"format {chosen} can be read, but not written",
         place=f"connection '{destination.connection.name}'",
-        remedy="Use a connection of format delta.",
+        remedy="Use a connection of format delta, parquet, csv, json, jsonl or avro.",
         code="unsupported_format",
     )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
     from datacoolie_core.writers.ranges import Range
+    from datacoolie_core.writers.region import Region
     from datacoolie_core.writers.request import WriteResult
     from datacoolie_core.writers.staging import StagedFile
     from datacoolie_core.writers.tables import Place
@@ -70,16 +71,15 @@ def overwrite(job: Load, table: DeltaTable, change: Change, counts: Counts) -> W
     return _write(job, table, frame, change, counts, options)
 
 
-def replace_range(
-    job: Load, table: DeltaTable, change: Change, counts: Counts, window: Range
+def replace_region(
+    job: Load, table: DeltaTable, change: Change, counts: Counts, region: Region
 ) -> WriteResult:
-    """Replace the rows of a range by staged rows."""
+    """Replace the rows of a region by staged rows."""
     frame = staged_frame(job.place, change.added, change.schema)
-    options = {
-        "mode": "overwrite",
-        "schema_mode": "merge",
-        "predicate": predicate(window),
-    }
+    options: dict[str, Any] = {"mode": "overwrite", "schema_mode": "merge"}
+    condition = region_predicate(region)
+    if condition is not None:
+        options["predicate"] = condition
     generated = absent_generated(job, table)
     return _write(job, table, frame.drop(generated), change, counts, options)
 
@@ -92,6 +92,21 @@ def absent_generated(job: Load, table: DeltaTable) -> list[str]:
         for name, metadata in field_metadata(table).items()
         if "delta.generationExpression" in metadata and name not in present
     ]
+
+
+def region_predicate(region: Region) -> str | None:
+    """Return a region as SQL, None for the whole table.
+
+    Raises:
+        WriteError: A column holds text that is compared as another type.
+    """
+    parts = [f"({predicate(one)})" for one in region.ranges]
+    if region.valueless:
+        nulls = " AND ".join(f"{quoted(one.column)} IS NULL" for one in region.ranges)
+        parts.append(f"({nulls})")
+    within = [f"({' OR '.join(parts)})"] if parts else []
+    own = [] if region.own is None else [f"({region.own.sql})"]
+    return " AND ".join([*within, *own]) or None
 
 
 def predicate(window: Range) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
     from datacoolie_core.writers.load import Counts, Load
+    from datacoolie_core.writers.replacing import Difference
     from datacoolie_core.writers.request import WriteResult
 
 _DOES = "__datacoolie_action"
@@ -43,7 +44,7 @@ def work(job: Load, table: DeltaTable, batch: Batch, rules: Rules, older: int) -
         WriteError: A column's name holds a backtick, which the library's MERGE can't take.
     """
     schema = table_schema(table)
-    _refuse_backticks(schema)
+    refuse_backticks(schema)
     old = scan_live(job.place, table, live_files(table), schema)
     old = old.with_columns(pl.lit("").alias(FILE))
     verdicts = decide(batch, old, schema, rules)
@@ -63,7 +64,8 @@ def work(job: Load, table: DeltaTable, batch: Batch, rules: Rules, older: int) -
     return Work(counts, through=through)
 
 
-def _refuse_backticks(schema: pl.Schema) -> None:
+def refuse_backticks(schema: pl.Schema) -> None:
+    """Raise if a column's name can't be told to the library's MERGE."""
     for name in schema:
         if "`" in name:
             raise WriteError(
@@ -72,6 +74,50 @@ def _refuse_backticks(schema: pl.Schema) -> None:
                 remedy="Rename the column (transform.rename_columns).",
                 code="unsupported_column_name",
             )
+
+
+def replacing(job: Load, table: DeltaTable, batch: Batch, difference: Difference) -> Work:
+    """Return the work of replacing all rows of some keys.
+
+    One row for each key that is stored matches and deletes; the rows that come match nothing.
+
+    Args:
+        job: The load.
+        table: Has all columns of the batch already.
+        batch: What comes.
+        difference: Which keys change.
+
+    Raises:
+        WriteError: A column's name holds a backtick, which the library's MERGE can't take.
+    """
+    schema = table_schema(table)
+    refuse_backticks(schema)
+    keys = difference.keys
+    left_out = absent_generated(job, table)
+    columns = [name for name in schema if name not in left_out]
+    coming = difference.coming(batch).select(*columns, pl.lit("insert").alias(_DOES))
+    going = difference.changed.lazy().filter(pl.col(FILE).is_not_null())
+    going = going.select(*keys, pl.lit("delete").alias(_DOES))
+    rows = pl.concat([coming, going], how="diagonal").collect(engine="streaming")
+
+    def submit(info: Mapping[str, Any]) -> None:
+        merger = table.merge(
+            cast("Any", rows),
+            predicate=f"s.{_DOES} = 'delete' AND {_predicate(rows, keys)}",
+            source_alias="s",
+            target_alias="t",
+            commit_properties=commit_properties(job.request, info, blind=False),
+        )
+        (
+            merger.when_matched_delete()
+            .when_not_matched_insert_all(predicate=f"s.{_DOES} = 'insert'", except_cols=[_DOES])
+            .execute()
+        )
+
+    def through(table: DeltaTable, change: Change, counts: Counts) -> WriteResult:
+        return run(job, table, change, counts, lambda: submit(change.info))
+
+    return Work(difference.counts, through=through)
 
 
 def _rows(batch: Batch, verdicts: Verdicts) -> pl.DataFrame:
@@ -108,7 +154,8 @@ def _predicate(rows: pl.DataFrame, keys: Sequence[str]) -> str:
         name = quoted(key)
         # plain equality plans as a hash join, so null-safe only where there is a null
         sign = "IS NOT DISTINCT FROM" if rows[key].null_count() else "="
-        parts.append(f"t.{name} {sign} s.{name}")
+        # without parentheses the library reads IS NOT DISTINCT FROM as far as the next AND goes
+        parts.append(f"(t.{name} {sign} s.{name})")
         if isinstance(rows[key].dtype, pl.Int8 | pl.Int16 | pl.Int32 | pl.Int64) and sign == "=":
             low, high = rows[key].min(), rows[key].max()
             if low is not None:

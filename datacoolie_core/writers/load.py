@@ -114,9 +114,11 @@ class Load:
 
     def _searched(self) -> set[str]:
         request = self.request
-        names = {*request.dataflow.destination.merge_keys, *request.order_columns, "__updated_at"}
+        names = {*request.dataflow.destination.merge_keys, *request.order_columns, "__updated_at", "__valid_to"}
         if request.window is not None:
             names.add(request.window.column)
+        if request.reread is not None:
+            names.update(request.reread.lower)
         return names
 
     def commit(self, table: DeltaTable | None, change: Change) -> int:

@@ -9,18 +9,23 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from datacoolie_core.errors import WriteError
-from datacoolie_core.writers import features, library_merge, overwrite, stored
+from datacoolie_core.writers import features, library_merge, overwrite, stored, window
 from datacoolie_core.writers.candidates import KeyValues, candidates, key_values
+from datacoolie_core.writers.conditions import condition_of
 from datacoolie_core.writers.keys import check_columns, one_row_per_key
 from datacoolie_core.writers.load import Counts, Load, nothing, rows_of
 from datacoolie_core.writers.matching import FILE, Rules, counts_of, decide
+from datacoolie_core.writers.region import asked_region
 from datacoolie_core.writers.rewrite import rewrite
 from datacoolie_core.writers.rounds import Opened, Round, Work, open_load, run_rounds
-from datacoolie_core.writers.spill import Batch
 from datacoolie_core.writers.tables import LiveFile, live_files, table_schema
 
 if TYPE_CHECKING:
-    from datacoolie_core.writers.request import WriteResult
+    from collections.abc import Sequence
+
+    from datacoolie_core.writers.request import Commit, WriteResult
+    from datacoolie_core.writers.spill import Batch
+    from datacoolie_core.writers.staging import StagedFile
 
 
 @dataclass(frozen=True)
@@ -51,26 +56,37 @@ def load(job: Load) -> WriteResult:
     a row that is older than the stored one by the order columns is not applied. Columns that the
     batch lacks keep their stored values; ``__created_at`` keeps its first.
     """
-    anew = job.request.mode == "replace_all"
+    replacing = job.request.mode == "replace_all"
+    anew = replacing and not job.request.dataflow.destination.configure.datacoolie.replay_filter
     opened = open_load(job, removing=True, anew=anew)
     kept = None if anew or opened.seen is None else table_schema(opened.seen)
-    rules = _rules(job, kept)
-    _check_condition(rules, opened.aligned.schema)
+    rules = _rules(job, kept, opened.aligned.schema)
     with ExitStack() as stack:
         everything = opened.consume(stack)
         batch = one_row_per_key(everything, rules.keys, rules.order)
         decided = job.finish(everything.rows)
         if decided is None:
             return nothing()
-        if anew:
+        if replacing:
             files = job.staging.write(_to_insert(batch, rules), opened.layout)
-            return overwrite.replace_all(opened, files, decided)
+            return _replace(opened, files, decided, anew=anew)
         values = key_values(batch.frame, rules.keys)
         merge = _Merge(opened, rules, batch, values, everything.rows - batch.rows)
         return run_rounds(opened, decided, lambda current: _work(merge, current))
 
 
-def _rules(job: Load, table: pl.Schema | None) -> Rules:
+def _replace(
+    opened: Opened, files: Sequence[StagedFile], decided: Commit, *, anew: bool
+) -> WriteResult:
+    if anew:
+        return overwrite.replace_all(opened, files, decided)
+    region = asked_region(opened.job.request, opened.aligned.schema)
+    window.check_staged(opened, region, files)
+    opened.aligned.check_complete()
+    return window.replace_region(opened, region, files, decided)
+
+
+def _rules(job: Load, table: pl.Schema | None, schema: pl.Schema) -> Rules:
     destination = job.request.dataflow.destination
     source = job.frame.collect_schema()
     check_columns(destination.merge_keys, source, table)
@@ -83,31 +99,9 @@ def _rules(job: Load, table: pl.Schema | None) -> Rules:
                 code="missing_column",
             )
     text = destination.configure.datacoolie.delete_when
-    try:
-        condition = None if text is None else pl.sql_expr(text)
-    except pl.exceptions.PolarsError as error:
-        raise _bad_condition(text, error) from error
-    return Rules(destination.merge_keys, job.request.order_columns, condition)
-
-
-def _check_condition(rules: Rules, schema: pl.Schema) -> None:
-    if rules.delete_when is None:
-        return
-    try:
-        kind = pl.LazyFrame(schema=schema).select(rules.delete_when).collect_schema().dtypes()[0]
-    except pl.exceptions.PolarsError as error:
-        raise _bad_condition(str(rules.delete_when), error) from error
-    if kind != pl.Boolean:
-        raise _bad_condition(str(rules.delete_when), f"it gives {kind}, not true or false")
-
-
-def _bad_condition(text: str | None, error: object) -> WriteError:
-    return WriteError(
-        f"delete_when can't be used: {str(error).splitlines()[0]}",
-        place=f"delete_when: {text}",
-        remedy="Write a condition over the columns as they are after name cleaning.",
-        code="bad_delete_when",
-    )
+    condition = None if text is None else condition_of(text, schema, field="delete_when")
+    holds = None if condition is None else condition.holds
+    return Rules(destination.merge_keys, job.request.order_columns, holds)
 
 
 def _to_insert(batch: Batch, rules: Rules) -> pl.LazyFrame:

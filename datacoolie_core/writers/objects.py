@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 from datacoolie_core import storage
 from datacoolie_core.errors import MissingPathError, StorageError
 from datacoolie_core.storage import is_remote
+from datacoolie_core.storage.locations import local_path
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from datacoolie_core.writers.tables import Place
 
 
@@ -55,6 +59,66 @@ def delete_file(place: Place, path: str) -> None:
         return
     except OSError as error:
         raise _unreadable(place, path, error) from error
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """A file of a table's folder.
+
+    Attributes:
+        path: Relative to the table.
+        size: Bytes.
+        modified: Milliseconds since 1970.
+    """
+
+    path: str
+    size: int
+    modified: float
+
+
+def find_files(place: Place, paths: Sequence[str]) -> list[FoundFile]:
+    """Return those files that are there.
+
+    Args:
+        place: The table.
+        paths: Relative to it.
+
+    Raises:
+        StorageError: The storage does not answer.
+    """
+    if not is_remote(place.uri):
+        found = [_on_disk(place, path) for path in paths]
+        return [file for file in found if file is not None]
+    try:
+        infos: list[Any] = handler(place).get_file_info(list(paths)) if paths else []
+    except OSError as error:
+        raise _unreadable(place, paths[0], error) from error
+    return [
+        FoundFile(path, info.size, info.mtime_ns / 1e6)
+        for path, info in zip(paths, infos, strict=True)
+        if info.is_file
+    ]
+
+
+def _on_disk(place: Place, path: str) -> FoundFile | None:
+    try:
+        info = local_path(place.path(path)).stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unreadable(place, path, error) from error
+    return FoundFile(path, info.st_size, info.st_mtime_ns / 1e6)
+
+
+def count_files(place: Place, folder: str) -> int:
+    """Return how many files a folder of the table holds, without those in folders below it."""
+    if not is_remote(place.uri):
+        return sum(one.is_file() for one in local_path(place.path(folder)).iterdir())
+    import pyarrow.fs
+
+    select = cast("Callable[[str], Any]", pyarrow.fs.FileSelector)  # pyright: ignore[reportUnknownMemberType]
+    infos: list[Any] = handler(place).get_file_info_selector(select(folder))
+    return sum(bool(info.is_file) for info in infos)
 
 
 def handler(place: Place) -> Any:

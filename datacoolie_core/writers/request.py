@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from datacoolie_core.errors import WriteError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from datacoolie_core.metadata.models import Dataflow
     from datacoolie_core.plan.windows import Scalar, Window
 
@@ -40,6 +42,24 @@ class Overlap:
 
 
 @dataclass(frozen=True)
+class Reread:
+    """What a normal run read of the source again, in columns of the destination.
+
+    A row belongs to it if it is in the range of one of the columns.
+
+    Attributes:
+        lower: Column → where the read began, inclusive.
+        upto: Column → the highest value that an earlier load has seen, inclusive; the batch's own
+            highest value counts if it is higher.
+        valueless: Rows without a value in all of these columns were read again too.
+    """
+
+    lower: Mapping[str, Scalar]
+    upto: Mapping[str, Scalar]
+    valueless: bool = False
+
+
+@dataclass(frozen=True)
 class WriteRequest:
     """One load into one destination.
 
@@ -53,9 +73,13 @@ class WriteRequest:
         mode: ``load`` does what the load type says; ``replace_window`` replaces the rows of
             ``window``; ``replace_all`` replaces every row.
         window: In terms of a *destination* column.
+        reread: ``replace_window`` in a normal run, in place of ``window``.
         overlap: For appends: what may be there already.
         order_columns: Destination columns that say which of two rows of a key is newer.
         run_id: Names the staged files.
+        complete: Whether the batch is all that the source holds (scd2 may then close what is
+            missing).
+        now: The instant of the load, as the batch's system columns have it.
     """
 
     dataflow: Dataflow
@@ -66,8 +90,11 @@ class WriteRequest:
     expected_sequence: int | None = None
     mode: Literal["load", "replace_window", "replace_all"] = "load"
     window: Window | None = None
+    reread: Reread | None = None
     overlap: Overlap | None = None
     order_columns: tuple[str, ...] = ()
+    complete: bool = False
+    now: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -127,3 +154,9 @@ class WriteResult:
     table_rows: int | None = None
     schema: Mapping[str, str] = field(default_factory=dict[str, str])
     warnings: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def file_counts(self) -> dict[str, int]:
+        """Files and bytes that came and went."""
+        names = ("files_added", "files_removed", "bytes_added", "bytes_removed")
+        return {name: getattr(self, name) for name in names}

@@ -33,7 +33,7 @@ def rewrite(
     A few files at a time, which bounds memory and keeps updated rows near their neighbours, so
     that statistics go on to prune. New rows go along with the last of them.
     """
-    groups: list[list[LiveFile]] = list(_groups(touched)) or [[]]
+    groups: list[list[LiveFile]] = list(file_groups(touched)) or [[]]
     written: list[StagedFile] = []
     for number, group in enumerate(groups):
         paths = [job.place.path(file.path) for file in group]
@@ -91,7 +91,8 @@ def new_rows(batch: Batch, verdicts: Verdicts) -> pl.LazyFrame:
     return batch.frame.join(pl.LazyFrame({ROW: known}), on=ROW, how="anti")
 
 
-def _groups(files: Sequence[LiveFile]) -> Iterator[list[LiveFile]]:
+def file_groups(files: Sequence[LiveFile]) -> Iterator[list[LiveFile]]:
+    """Yield files a few at a time: as many as make one full new file."""
     group: list[LiveFile] = []
     rows = size = 0
     for file in files:

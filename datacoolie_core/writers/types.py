@@ -19,9 +19,9 @@ Time, Duration, Object    refused, all columns at once, each with a cast that he
 ========================  ==========================================================
 
 Into an existing column goes its own type and what it can hold without loss: a narrower integer
-or float, whole numbers in a double that are exact there, a decimal with fewer digits on both
-sides, whole numbers in a decimal wide enough. Everything else is a conflict: text never becomes a
-number, a date never becomes a timestamp, a timestamp never gains or loses its zone.
+or float, whole numbers in a double that are exact there, decimals that are exact there, whatever
+the digits of their type, whole numbers in a decimal wide enough. Everything else is a conflict: text
+never becomes a number, a date never becomes a timestamp, a timestamp never gains or loses its zone.
 """
 
 from __future__ import annotations
@@ -139,9 +139,7 @@ def _fits(stored: pl.DataType, table: pl.DataType) -> bool:
         return _integer_fits(_DIGITS[stored.base_type()], table)
     if isinstance(stored, pl.Float32):
         return isinstance(table, pl.Float64)
-    if isinstance(stored, pl.Decimal) and isinstance(table, pl.Decimal):
-        return _decimal_room(stored) <= _decimal_room(table) and stored.scale <= table.scale
-    return False
+    return isinstance(stored, pl.Decimal) and isinstance(table, pl.Decimal)
 
 
 def _integer_fits(digits: int, table: pl.DataType) -> bool:
@@ -160,6 +158,9 @@ def may_lose(source: pl.DataType, target: pl.DataType) -> bool:
     """Return whether a cast that is allowed by type must still be checked value by value."""
     if isinstance(source, pl.Datetime):
         return source.time_unit == "ns"
+    if isinstance(source, pl.Decimal) and isinstance(target, pl.Decimal):
+        narrower = _decimal_room(target) < _decimal_room(source)
+        return narrower or target.scale < source.scale
     if isinstance(source, pl.Int64 | pl.UInt32) and isinstance(target, pl.Float64):
         return True
     if isinstance(source, pl.Int128 | pl.UInt128):

@@ -37,6 +37,7 @@ def dataflow(
     keys: tuple[str, ...] = (),
     partition_by: tuple[str, ...] = (),
     delete_when: str | None = None,
+    replay_filter: str | None = None,
     zone: str | None = None,
     dataflow_id: str = "flow",
 ) -> Dataflow:
@@ -50,7 +51,9 @@ def dataflow(
             load_type=load_type,
             merge_keys=keys,
             partition_columns=tuple(PartitionColumn(column=name) for name in partition_by),
-            configure=DestinationConfigure(datacoolie=DestinationOptions(delete_when=delete_when)),
+            configure=DestinationConfigure(
+                datacoolie=DestinationOptions(delete_when=delete_when, replay_filter=replay_filter)
+            ),
         ),
         transform=Transform(configure=TransformConfigure(timestamp_timezone=zone)),
     )
@@ -111,7 +114,14 @@ class Lake:
         how = {k: given.pop(k) for k in ("required", "commit", "on_phase") if k in given}
         about = {
             k: given.pop(k)
-            for k in ("keys", "partition_by", "delete_when", "zone", "dataflow_id")
+            for k in (
+                "keys",
+                "partition_by",
+                "delete_when",
+                "replay_filter",
+                "zone",
+                "dataflow_id",
+            )
             if k in given
         }
         return self.write(self.request(dataflow(load_type, **about), **given), frame, **how)

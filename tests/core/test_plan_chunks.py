@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
 from datacoolie_core.errors import SettingsError
 from datacoolie_core.plan.chunks import generate_chunks
@@ -345,104 +342,3 @@ def test_what_makes_no_sense_is_refused_with_a_remedy(case: str) -> None:
 def test_seven_digits_that_end_in_zeros_are_fine() -> None:
     (window,) = generate_chunks("2025-01-01T00:00:00.1000000", "2025-01-02T00:00", column="c")
     assert window.lower == datetime(2025, 1, 1, 0, 0, 0, 100_000, tzinfo=UTC)
-
-
-def _check_tiling(windows: tuple[Window, ...], start: Any, end: Any) -> None:
-    assert windows[0].lower == start
-    assert windows[-1].upper == end
-    for window in windows:
-        assert window.lower < window.upper  # type: ignore[operator]
-        assert re.fullmatch(r"[0-9A-Za-z:_-]+", window.key)
-    for one, other in pairwise(windows):
-        assert one.upper == other.lower
-    keys = [window.key for window in windows]
-    assert len(set(keys)) == len(keys)
-    if not keys[0].startswith("-"):
-        assert sorted(keys) == keys
-
-
-calendar_units = st.dictionaries(
-    st.sampled_from(["years", "months", "weeks", "days"]), st.integers(1, 40), min_size=1
-)
-all_units = st.dictionaries(
-    st.sampled_from(["months", "weeks", "days", "hours", "minutes"]),
-    st.integers(1, 40),
-    min_size=1,
-)
-ZONES = [
-    "America/New_York",
-    "America/Sao_Paulo",
-    "Australia/Lord_Howe",
-    "Pacific/Apia",
-    "America/Havana",
-    "Europe/Dublin",
-    "Asia/Kathmandu",
-    "UTC",
-]
-
-
-@given(st.dates(), st.integers(1, 5000), calendar_units)
-@settings(max_examples=150, deadline=None)
-def test_chunks_of_dates_tile_their_range(start: date, length: int, units: dict[str, int]) -> None:
-    end = date.fromordinal(min(start.toordinal() + length, date.max.toordinal()))
-    if start == end:
-        return
-    windows = generate_chunks(start, end, column="c", chunk_interval=units)
-    _check_tiling(windows, start, end)
-
-
-@given(
-    st.datetimes(min_value=datetime(1900, 1, 1), max_value=datetime(2100, 1, 1)),
-    st.integers(1, 200_000),
-    all_units,
-    st.sampled_from(ZONES),
-)
-@settings(max_examples=150, deadline=None)
-def test_chunks_of_timestamps_tile_their_range_in_any_zone(
-    naive: datetime, minutes: int, units: dict[str, int], zone: str
-) -> None:
-    start = naive.replace(tzinfo=UTC)
-    end = start + timedelta(minutes=minutes)
-    if set(units) == {"minutes"} and minutes / units["minutes"] > 2000:
-        return
-    windows = generate_chunks(start, end, column="c", chunk_interval=units, timezone=zone)
-    _check_tiling(windows, start, end)
-
-
-@given(
-    st.datetimes(min_value=datetime(1950, 1, 1), max_value=datetime(2037, 1, 1)),
-    st.sampled_from(ZONES),
-)
-@settings(max_examples=100, deadline=None)
-def test_inner_daily_chunks_hold_one_local_day(naive: datetime, zone: str) -> None:
-    start = naive.replace(tzinfo=UTC)
-    windows = generate_chunks(
-        start, start + timedelta(days=20), column="c", chunk_interval={"days": 1}, timezone=zone
-    )
-    for window in windows[1:-1]:
-        lower, upper = window.lower, window.upper
-        assert isinstance(lower, datetime)
-        assert isinstance(upper, datetime)
-        last = (upper - timedelta(microseconds=1)).astimezone(ZoneInfo(zone))
-        assert lower.astimezone(ZoneInfo(zone)).date().isoformat() == window.key
-        assert last.date().isoformat() == window.key
-
-
-@given(
-    st.integers(-(10**40), 10**40),
-    st.integers(1, 10**20),
-    st.integers(1, 10**20),
-)
-@settings(max_examples=100, deadline=None)
-def test_chunks_of_numbers_tile_their_range(start: int, length: int, step: int) -> None:
-    if length // step > 2000:
-        return
-    windows = generate_chunks(start, start + length, column="c", step=step)
-    _check_tiling(windows, start, start + length)
-    assert all(window.lower % step == 0 for window in windows[1:])  # type: ignore[operator]
-
-
-@given(st.decimals(-1000, 1000, places=3), st.decimals("0.1", 50, places=2))
-@settings(max_examples=50, deadline=None)
-def test_chunks_of_decimals_tile_their_range(start: Decimal, step: Decimal) -> None:
-    _check_tiling(generate_chunks(start, start + 20, column="c", step=step), start, start + 20)

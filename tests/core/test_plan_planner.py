@@ -246,6 +246,7 @@ def test_a_plan_is_plain_data_for_scripts() -> None:
             "column": "ts",
             "lower": "2025-01-01",
             "upper": "2025-02-01",
+            "sql": None,
         }
     ]
 

@@ -98,17 +98,12 @@ def test_struct_fields_in_another_order_are_matched_by_name(lake):
             pl.Series("v", [datetime(2026, 1, 1)]),
             ("timestamp", "timestamp_ntz"),
         ),
-        (
-            pl.Series("v", [Decimal("1.5")], pl.Decimal(2, 1)),
-            pl.Series("v", [Decimal("12.34")], pl.Decimal(4, 2)),
-            ("decimal(2,1)", "decimal(4,2)"),
-        ),
         (pl.Series("v", [[1]]), pl.Series("v", [["x"]]), ("array<long>", "array<string>")),
         (pl.Series("v", [{"a": 1}]), pl.Series("v", [{"a": "x"}]), ("struct<a:long>",)),
     ],
 )
 def test_a_type_conflict_is_refused_with_both_types(lake, stored, batch, names):
-    """types-decimal-wider-than-table, merge-type-mismatch and their kind."""
+    """merge-type-mismatch and its kind."""
     lake.load(stored.to_frame())
     before = lake.table.version()
 
@@ -134,6 +129,11 @@ def test_a_type_conflict_is_refused_with_both_types(lake, stored, batch, names):
             pl.Series("v", [Decimal("9.5")], pl.Decimal(5, 1)),
             Decimal("9.50"),
         ),
+        (
+            pl.Series("v", [Decimal("1.5")], pl.Decimal(2, 1)),
+            pl.Series("v", [Decimal("-2.500")], pl.Decimal(38, 3)),
+            Decimal("-2.5"),
+        ),
         (pl.Series("v", ["a"]), pl.Series("v", ["b"], pl.Categorical), "b"),
     ],
 )
@@ -143,6 +143,26 @@ def test_what_fits_without_loss_is_widened_into_the_table(lake, stored, batch, e
 
     assert lake.table.schema() is not None
     assert [row[0] for row in lake.rows()].count(expected) == 1
+
+
+@pytest.mark.parametrize("value", ["12.34", "1.25", "12.3", "-0.05", "99999"])
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("load_type", ["append", "merge_upsert", "merge_overwrite"])
+def test_a_decimal_with_too_many_digits_is_refused(lake, value, nested, load_type):
+    """types-decimal-wider-than-table: neither rounded nor written as it is."""
+
+    def amounts(text, kind):
+        amount = pl.Series("amount", [Decimal(text), None], kind)
+        frame = pl.DataFrame({"id": [1, 2], "amount": amount})
+        return frame.select("id", amount=pl.struct(v="amount")) if nested else frame
+
+    lake.load(amounts("1.5", pl.Decimal(2, 1)))
+    with pytest.raises(WriteError, match=f"'amount': .*{value}.*decimal\\(2,1\\)") as raised:
+        lake.load(amounts(value, pl.Decimal(9, 2)), load_type, keys=("id",))
+
+    assert raised.value.code == "value_lost"
+    assert lake.table.version() == 0
+    assert lake.files() == lake.live()
 
 
 def test_a_whole_number_that_is_not_exact_as_double_is_refused(lake):

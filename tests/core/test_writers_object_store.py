@@ -20,7 +20,12 @@ from deltalake import DeltaTable, write_deltalake
 from datacoolie_core.errors import WriteError
 from datacoolie_core.plan.windows import Window
 from datacoolie_core.writers import delta
+from datacoolie_core.writers.maintain_layout import compact
+from datacoolie_core.writers.maintain_log import checkpoint, log_cleanup
+from datacoolie_core.writers.maintain_request import MaintainOptions, Upkeep
+from datacoolie_core.writers.maintain_vacuum import vacuum
 from datacoolie_core.writers.request import Commit, WriteRequest
+from datacoolie_core.writers.tables import Place
 
 
 class S3(BaseHTTPRequestHandler):
@@ -252,3 +257,23 @@ def test_a_large_load_goes_up_in_parts(bucket):
     result = bucket.load(frame)
     assert result.bytes_added > 5_000_000
     assert delta.table_row_count(bucket.uri, bucket.options) == 300_000
+
+
+def test_a_table_on_a_store_is_compacted_and_cleaned_up(bucket):
+    """Every object there is two years old, so that only the table says what is still needed."""
+    for n in range(4):
+        bucket.load(pl.DataFrame({"id": [n], "p": ["a b"]}), partition_by=("p",))
+    place = Place(bucket.uri, bucket.options)
+    assert compact(Upkeep(place, MaintainOptions(), "m")).files_removed == 4
+    assert vacuum(Upkeep(place, MaintainOptions(), "m")).files_removed == 0
+    assert checkpoint(Upkeep(place, MaintainOptions(), "m")).status == "succeeded"
+    assert log_cleanup(Upkeep(place, MaintainOptions(), "m")).status == "succeeded"
+    assert bucket.rows() == [(n, "a b") for n in range(4)]
+    assert len(bucket.files()) == 6
+
+    short = MaintainOptions(retention_hours=0, allow_short_retention=True)
+    done = vacuum(Upkeep(place, short, "m"))
+    assert done.files_removed == 4
+    assert done.bytes_removed > 0
+    bucket.load(pl.DataFrame({"id": [4], "p": ["a b"]}), partition_by=("p",))
+    assert bucket.rows() == [(n, "a b") for n in range(5)]

@@ -108,10 +108,3 @@ def test_a_full_refresh_of_an_append_replaces_everything(lake):
 
     assert lake.rows() == [("x",)]
     assert result.info["load_type"] == "append"
-
-
-def test_an_unsupported_load_type_says_so(lake):
-    with pytest.raises(WriteError, match="load type scd2 can't be written") as raised:
-        lake.load(pl.DataFrame({"id": [1]}), "scd2")
-    assert raised.value.code == "unsupported_load_type"
-    assert lake.asked == []

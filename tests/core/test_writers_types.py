@@ -196,5 +196,5 @@ def test_a_type_that_fits_never_changes_a_value(batch, table):
         return
     values = small.cast(batch)
     assert values.cast(kept).cast(pl.Int8).to_list() == values.cast(pl.Int8).to_list()
-    if kept != stored:
+    if kept != stored and not stored.is_decimal():
         assert united(kept, stored) is None

@@ -198,5 +198,5 @@ def cast_by_name(
         return items.eval(cast_by_name(pl.element(), inner, kind, strict=strict))
     zoned = isinstance(target, pl.Datetime) and target.time_zone
     if zoned and isinstance(source, pl.Datetime) and source.time_zone:
-        value = value.dt.convert_time_zone(cast("str", zoned))
+        value = value.dt.convert_time_zone(zoned)
     return value.cast(target, strict=strict)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 FileFormat = Literal["parquet", "csv", "json", "jsonl", "avro"]
 
-_BITS = {
+_BITS: dict[type[pl.DataType], int] = {
     pl.Int8: 7,
     pl.Int16: 15,
     pl.Int32: 31,
@@ -152,7 +152,7 @@ def _fits(batch: pl.DataType, there: pl.DataType) -> bool:
     if batch.base_type() in _BITS:
         return _integer_fits(batch, there)
     if isinstance(batch, pl.Float16 | pl.Float32):
-        return isinstance(there, pl.Float64) or isinstance(there, pl.Float32)
+        return isinstance(there, pl.Float64 | pl.Float32)
     if isinstance(batch, pl.Decimal) and isinstance(there, pl.Decimal):
         return _room(batch) <= _room(there) and batch.scale <= there.scale
     if isinstance(batch, pl.Datetime) and isinstance(there, pl.Datetime):
