@@ -10,15 +10,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from datacoolie_core.driver import DataCoolieDriver
+    from datacoolie_core.driver import DataCoolieDriver, create_driver
     from datacoolie_core.errors import DataCoolieError
     from datacoolie_core.metadata.loader import load_metadata
     from datacoolie_core.metadata.models import Dataflow, Metadata
     from datacoolie_core.metadata.providers import FileProvider
     from datacoolie_core.plan.chunks import generate_chunks
+    from datacoolie_core.plan.distributor import JobDistributor
     from datacoolie_core.plan.replay_config import ReplayConfig
+    from datacoolie_core.platforms import LocalPlatform, PolarsEngine
     from datacoolie_core.run.config import DataCoolieRunConfig
     from datacoolie_core.run.executor import ParallelExecutor
+    from datacoolie_core.run.logs.config import LogConfig
+    from datacoolie_core.run.logs.execution import ExecutionLogger
+    from datacoolie_core.run.logs.system import SystemLogger
     from datacoolie_core.run.results import DataflowResult, ExecutionResult
     from datacoolie_core.run.retry import RetryHandler
     from datacoolie_core.state.stores import FileStateStore, StateStore
@@ -29,19 +34,33 @@ __all__ = [
     "DataCoolieRunConfig",
     "Dataflow",
     "DataflowResult",
+    "ExecutionLogger",
     "ExecutionResult",
     "FileProvider",
     "FileStateStore",
+    "JobDistributor",
+    "LocalPlatform",
+    "LogConfig",
     "Metadata",
     "ParallelExecutor",
+    "PolarsEngine",
     "ReplayConfig",
     "RetryHandler",
     "StateStore",
+    "SystemLogger",
+    "create_driver",
     "generate_chunks",
     "load_metadata",
 ]
 
 _HOMES = {
+    "LocalPlatform": "platforms",
+    "PolarsEngine": "platforms",
+    "create_driver": "driver",
+    "LogConfig": "run.logs.config",
+    "SystemLogger": "run.logs.system",
+    "ExecutionLogger": "run.logs.execution",
+    "JobDistributor": "plan.distributor",
     "DataCoolieDriver": "driver",
     "DataCoolieError": "errors",
     "DataCoolieRunConfig": "run.config",

@@ -1,74 +1,94 @@
-"""The front door: plan, run and replay. No logic of its own."""
+"""The front door: plan, run, replay and maintain. No logic of its own."""
 
 from __future__ import annotations
 
 import logging
-import threading
-import uuid
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
-from datacoolie_core import clock, storage
-from datacoolie_core.errors import LifecycleError
-from datacoolie_core.metadata.loader import load_metadata
-from datacoolie_core.plan.graph import build_graph
-from datacoolie_core.plan.planner import Plan, build_plan
-from datacoolie_core.plan.query import query_reader
-from datacoolie_core.plan.selection import select, skip_reason
+from datacoolie_core import clock
+from datacoolie_core.assembly import Given, assemble
+from datacoolie_core.operations import Workplace, chosen_store
+from datacoolie_core.plan.selection import select
 from datacoolie_core.run.config import DataCoolieRunConfig
-from datacoolie_core.run.context import RunContext
-from datacoolie_core.run.events import DataflowFinished, RunFinished, RunStarted
-from datacoolie_core.run.executor import Outcome, ParallelExecutor
 from datacoolie_core.run.locks import Locks
-from datacoolie_core.run.outlook import look
-from datacoolie_core.run.records import RunRecorder
-from datacoolie_core.run.results import DataflowResult, ExecutionResult
-from datacoolie_core.run.step import run_step
+from datacoolie_core.session import Session, job_settings
 from datacoolie_core.settings import find_project_dir
-from datacoolie_core.state.stores import FileStateStore, StateStore
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from datacoolie_core.assembly import MetadataProvider, SecretProvider
     from datacoolie_core.metadata.models import Dataflow, Metadata
     from datacoolie_core.metadata.scope import OnInvalid
     from datacoolie_core.plan.graph import Graph
-    from datacoolie_core.plan.planner import Step
+    from datacoolie_core.plan.planner import Plan
     from datacoolie_core.plan.replay import Replay
     from datacoolie_core.plan.windows import Window
+    from datacoolie_core.platforms import LocalPlatform, PolarsEngine
     from datacoolie_core.run.connect import Connected
-    from datacoolie_core.run.events import Event, Listener
+    from datacoolie_core.run.context import RunContext
+    from datacoolie_core.run.events import Listener
+    from datacoolie_core.run.logs.execution import ExecutionLogger
+    from datacoolie_core.run.logs.system import SystemLogger
     from datacoolie_core.run.maintain_results import MaintenanceResult
-
-DEFAULT_STATE = ".datacoolie/state"
+    from datacoolie_core.run.results import ExecutionResult
+    from datacoolie_core.state.stores import StateStore
 
 
 class DataCoolieDriver:
     """Plans and runs the dataflows of one metadata scope; a context manager.
 
+    Once it is made, its whole metadata is valid, inactive entries too
+    (docs/reference/orchestration.md).
+
     Args:
         metadata: The scope, loaded; or the paths of its files and folders.
-        project_dir: Root of relative paths; None finds it (docs/reference/cli.md).
-        state: A store, or the folder of one; None is ``.datacoolie/state`` in the project.
+        engine: Runs the dataflows; polars if None.
+        platform: Where the engine runs; not another one than the engine's own.
+        metadata_provider: Gives the metadata instead.
+        metadata_base_path: The folder of the metadata instead.
+        artifact_base_path: Root of ``artifact:/…``; its ``metadata`` folder holds the metadata
+            where nothing else names it. Without any, only explicit dataflows can be run.
+        state_base_path: Folder or URI of the state; ``state`` is the same.
+        sql_base_path: Roots of SQL files; empty means the project root, ``sql_paths`` is the same.
+        log_base_path: Folder of the logs; None writes none. ``log_path`` is the same.
+        watermark_manager: Its store is used instead of ``state``.
+        secret_provider: Gives the secrets that no resolver's prefix names.
         config: How runs go.
-        listeners: Told of every event; called from worker threads.
-        log_path: Folder of the run records; None writes none.
-        sql_paths: Roots of SQL files; empty means the project root.
+        execution_logger: Instead of the one below ``log_base_path``.
+        system_logger: Instead of the one below ``log_base_path``.
+        project_dir: Root of relative paths; None finds it (docs/reference/cli.md).
+        state: A store, or the folder or URI of one; None is ``.datacoolie/state`` in the project.
+        listeners: Hooks, told of every event after it is logged; called from worker threads.
         resolvers: Secret resolvers by prefix, beside the built-in ``env``.
         on_invalid: ``fail`` raises for wrong metadata; ``quarantine`` runs the valid rest and
             reports the others as failed.
         sleep: Waits between attempts, in seconds.
 
     Raises:
+        SettingsError: Two arguments contradict each other; nothing was read.
         MetadataError: When the metadata is wrong; it holds every problem.
     """
 
     def __init__(
         self,
-        metadata: Metadata | str | Sequence[str],
+        metadata: Metadata | str | Sequence[str] | None = None,
         *,
+        engine: PolarsEngine | None = None,
+        platform: LocalPlatform | None = None,
+        metadata_provider: MetadataProvider | None = None,
+        metadata_base_path: str | None = None,
+        artifact_base_path: str | None = None,
+        state_base_path: str | None = None,
+        sql_base_path: str | Sequence[str] = (),
+        log_base_path: str | None = None,
+        watermark_manager: Any = None,
+        secret_provider: SecretProvider | None = None,
+        config: DataCoolieRunConfig | None = None,
+        execution_logger: ExecutionLogger | None = None,
+        system_logger: SystemLogger | None = None,
         project_dir: str | None = None,
         state: StateStore | str | None = None,
-        config: DataCoolieRunConfig | None = None,
         listeners: Sequence[Listener] = (),
         log_path: str | None = None,
         sql_paths: Sequence[str] = (),
@@ -78,28 +98,57 @@ class DataCoolieDriver:
     ) -> None:
         self.project_dir = find_project_dir(project_dir)
         self.config = config or DataCoolieRunConfig()
-        if isinstance(metadata, str):
-            metadata = [metadata]
-        if isinstance(metadata, Sequence):
-            metadata = load_metadata(metadata, project_dir=self.project_dir, on_invalid=on_invalid)
-        self.metadata: Metadata = metadata
-        self.store = self._open_store(state)
-        self._listeners = tuple(listeners)
-        self._log_path = None if log_path is None else self._resolve(log_path)
-        self._sql_paths = tuple(self._resolve(path) for path in sql_paths)
-        self._resolvers = dict(resolvers or {})
-        self._on_invalid: OnInvalid = on_invalid
-        self._sleep = sleep
-        self._locks = Locks(self.project_dir)
-        self._busy = threading.Lock()
-        self._closed = False
+        self._assembly = assemble(
+            Given(
+                project_dir=self.project_dir,
+                metadata=metadata,
+                engine=engine,
+                platform=platform,
+                metadata_provider=metadata_provider,
+                metadata_base_path=metadata_base_path,
+                artifact_base_path=artifact_base_path,
+                state_base_path=state_base_path,
+                sql_base_path=sql_base_path or tuple(sql_paths),
+                log_base_path=log_base_path or log_path,
+                secret_provider=secret_provider,
+                resolvers=resolvers or {},
+                on_invalid=on_invalid,
+            )
+        )
+        self.store = chosen_store(state, watermark_manager, self._assembly, self.project_dir)
+        self._session = Session(
+            self.config,
+            self._assembly.log_root,
+            execution=execution_logger,
+            system=system_logger,
+            settings=job_settings(self.config, self._assembly, watermark_manager or self.store),
+        )
+        self._work = Workplace(
+            project_dir=self.project_dir,
+            config=self.config,
+            assembly=self._assembly,
+            store=self.store,
+            locks=Locks(self.project_dir),
+            listeners=(*self._session.listeners, *listeners),
+            on_invalid=on_invalid,
+            sleep=sleep,
+        )
         self._graph: Graph | None = None
+        self.metadata: Metadata = self._session.start(
+            self._assembly.provider, self._assembly.metadata
+        )
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        try:
+            self.close()
+        except Exception:
+            if error is None:
+                raise
+            # the error that ended the block comes first; this one is in the job's record
+            logging.getLogger(__name__).exception("the driver could not be closed")
 
     def close(self) -> None:
         """End the driver; it takes no more work.
@@ -107,18 +156,31 @@ class DataCoolieDriver:
         Raises:
             LifecycleError: While an operation runs.
         """
-        if self._closed:
-            return
-        with self._admitted("close"):
-            self._closed = True
+        self._session.close((self._assembly.provider, self.store))
 
     @property
     def graph(self) -> Graph:
         """The dataflows and what each waits for; built at first use."""
         if self._graph is None:
-            reader = query_reader(self.project_dir, self._sql_paths)
-            self._graph = build_graph(self.metadata, read_query=reader, on_invalid=self._on_invalid)
+            self._graph = self._work.graph(self.metadata)
         return self._graph
+
+    def _graph_of(self, dataflows: Sequence[Dataflow] | None) -> Graph:
+        """Return the graph, with a list of the caller's own as it is given."""
+        return self._work.graph_of(self.graph, self.metadata, dataflows)
+
+    def load_dataflows(self, stage: str | Sequence[str] | None = None) -> list[Dataflow]:
+        """Return the dataflows of stages that may run, of this job's share.
+
+        Args:
+            stage: Stage names, a comma text or a list; None is all.
+
+        Raises:
+            SelectionError: For a stage that there is none of.
+        """
+        shard = (self.config.job_num, self.config.job_index)
+        chosen = select(self.graph, stages=stage, shard=shard)
+        return [one for one in chosen.dataflows if one.dataflow_id not in chosen.skip_reasons]
 
     def plan(
         self,
@@ -148,37 +210,23 @@ class DataCoolieDriver:
             SelectionError: For a stage or pattern that matches nothing.
             SettingsError: For a range that makes no sense.
         """
-        shard = (self.config.job_num, self.config.job_index)
-        selection = select(
-            self.graph,
+        return self._work.plan(
+            self._graph_of(dataflows),
             stages=stages,
             include=include,
             exclude=exclude,
-            dataflows=None if dataflows is None else [one.dataflow_id for one in dataflows],
-            shard=None if dataflows is not None else shard,
-        )
-        outlook = look(
-            selection.dataflows,
-            self.graph,
-            query_reader(self.project_dir, self._sql_paths),
-            self.store if read_state else None,
+            dataflows=dataflows,
             full_refresh=full_refresh,
-        )
-        return build_plan(
-            self.graph,
-            selection,
-            watermarks=outlook.watermarks,
-            now=clock.utc_now(),
             replay=replay,
             save_watermark=save_watermark,
-            full_refresh=full_refresh,
-            troubles=outlook.troubles,
+            read_state=read_state,
         )
 
     def run(
         self,
         plan: Plan | None = None,
         *,
+        stage: str | Sequence[str] | None = None,
         stages: str | Sequence[str] | None = None,
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
@@ -192,6 +240,7 @@ class DataCoolieDriver:
         Args:
             plan: From :meth:`plan`, of a load or of a replay; else the other arguments make
                 one. Saved values are read again when each dataflow starts.
+            stage: The same as ``stages``.
             stages: As in :meth:`plan`.
             include: As in :meth:`plan`.
             exclude: As in :meth:`plan`.
@@ -205,18 +254,22 @@ class DataCoolieDriver:
             KeyboardInterrupt: After what runs was drained and the result was emitted.
             LifecycleError: When the driver is busy or closed.
         """
-        with self._admitted("run"):
-            if plan is None:
-                plan = self.plan(
-                    stages=stages,
-                    include=include,
-                    exclude=exclude,
-                    dataflows=dataflows,
-                    full_refresh=full_refresh,
-                    read_state=not dry_run,
-                )
-            context = self._context(run_id, full_refresh=full_refresh)
-            return self._execute(plan, context, dry_run=dry_run)
+        rehearsal = dry_run or self.config.dry_run
+        graph = self._graph_of(dataflows)
+
+        def work(identifier: str) -> ExecutionResult:
+            chosen = plan or self.plan(
+                stages=stage if stages is None else stages,
+                include=include,
+                exclude=exclude,
+                dataflows=dataflows,
+                full_refresh=full_refresh,
+                read_state=not rehearsal,
+            )
+            context = self._context(identifier, graph=graph, full_refresh=full_refresh)
+            return self._work.execute(chosen, context, dry_run=rehearsal)
+
+        return self._session.operate("run", run_id, work)
 
     def run_replay(
         self,
@@ -245,14 +298,20 @@ class DataCoolieDriver:
             LifecycleError: When the driver is busy or closed.
             SettingsError: For a range that makes no sense.
         """
-        with self._admitted("run_replay"):
+        rehearsal = dry_run or self.config.dry_run
+        graph = self._graph_of(dataflows)
+
+        def work(identifier: str) -> ExecutionResult:
             plan = self.plan(
                 dataflows=dataflows,
                 replay=replay,
                 save_watermark=save_watermark,
-                read_state=not dry_run,
+                read_state=not rehearsal,
             )
-            return self._execute(plan, self._context(run_id), dry_run=dry_run)
+            context = self._context(identifier, graph=graph)
+            return self._work.execute(plan, context, dry_run=rehearsal)
+
+        return self._session.operate("run_replay", run_id, work)
 
     def run_maintenance(
         self,
@@ -289,37 +348,32 @@ class DataCoolieDriver:
             LifecycleError: When the driver is busy or closed.
             SelectionError: For a connection, table or pattern that matches nothing.
         """
-        from datacoolie_core.plan.targets import maintenance_targets, writing_to
         from datacoolie_core.run.maintain import Wanted, maintain
 
-        with self._admitted("run_maintenance"):
-            shard = None if dataflows is not None else (self.config.job_num, self.config.job_index)
-            if dataflows is None:
-                dataflows = self.metadata.dataflows
-                if include or exclude:
-                    dataflows = select(self.graph, include=include, exclude=exclude).dataflows
-                named = (connection,) if isinstance(connection, str) else tuple(connection or ())
-                known = [one.name for one in self.metadata.connections]
-                dataflows = writing_to(dataflows, connections=named, tables=tables, known=known)
-            targets = maintenance_targets(dataflows, project_dir=self.project_dir, shard=shard)
-            wanted = Wanted(do_compact, do_cleanup, allow_short_retention, dry_run)
-            return maintain(targets, self._context(run_id), wanted)
+        def work(identifier: str) -> MaintenanceResult:
+            targets = self._work.targets(
+                self.metadata,
+                connection=connection,
+                tables=tables,
+                include=include,
+                exclude=exclude,
+                dataflows=dataflows,
+            )
+            rehearsal = dry_run or self.config.dry_run
+            wanted = Wanted(do_compact, do_cleanup, allow_short_retention, rehearsal)
+            return maintain(targets, self._work.context(None, identifier), wanted)
+
+        return self._session.operate("run_maintenance", run_id, work)
 
     def connect(self, plan: Plan) -> dict[str, Connected]:
         """Ask sources and destinations of a plan whether they answer and fit; writes nothing.
 
-        Args:
-            plan: From :meth:`plan`.
-
         Returns:
             Dataflow id → what was found, without steps that are skipped or refused.
-
-        Raises:
-            LifecycleError: When the driver is busy or closed.
         """
         from datacoolie_core.run.connect import connect
 
-        with self._admitted("connect"):
+        with self._session.admitted("connect"):
             return connect(plan, self._context(None))
 
     def count_windows(self, dataflow: Dataflow, windows: Sequence[Window]) -> list[int]:
@@ -328,86 +382,14 @@ class DataCoolieDriver:
 
         return count_windows(dataflow, windows, self._context(None))
 
-    def _execute(self, plan: Plan, context: RunContext, *, dry_run: bool) -> ExecutionResult:
-        since = clock.monotonic()
-        context.emit(RunStarted(context.run_id, len(plan.steps)))
+    def _context(
+        self, run_id: str | None, *, graph: Graph | None = None, full_refresh: bool = False
+    ) -> RunContext:
+        return self._work.context(graph or self.graph, run_id, full_refresh=full_refresh)
 
-        def told(one: Step, stale: tuple[str, ...]) -> DataflowResult:
-            result = run_step(one, context, stale, mode=plan.mode, dry_run=dry_run)
-            context.emit(DataflowFinished(result))
-            return result
 
-        executor = ParallelExecutor(
-            self.config.max_workers, self.config.stop_on_error, self.config.on_upstream_failure
-        )
-        outcome: Outcome = executor.run(plan, told, context.stopping.set)
-        result = ExecutionResult(
-            run_id=context.run_id,
-            dataflows=tuple(outcome.results[one.dataflow.dataflow_id] for one in plan.steps),
-            duration_seconds=clock.monotonic() - since,
-            interrupted=outcome.interruption is not None,
-            invalid=plan.invalid,
-        )
-        context.emit(RunFinished(result))
-        if outcome.interruption is not None:
-            raise outcome.interruption
-        return result
-
-    def _context(self, run_id: str | None, *, full_refresh: bool = False) -> RunContext:
-        listeners = list(self._listeners)
-        if self._log_path is not None:
-            listeners.append(RunRecorder(self._log_path, self.config.run_attributes))
-
-        def emit(event: Event) -> None:
-            for listener in listeners:
-                try:
-                    listener(event)
-                except Exception:  # a listener never changes what is loaded
-                    logging.getLogger(__name__).exception("a listener failed on %s", event)
-
-        return RunContext(
-            run_id=run_id or str(uuid.uuid4()),
-            project_dir=self.project_dir,
-            store=self.store,
-            locks=self._locks,
-            emit=emit,
-            sleep=self._sleep,
-            config=self.config,
-            sql_paths=self._sql_paths,
-            resolvers=self._resolvers,
-            full_refresh=full_refresh,
-            shared=self._shared(),
-        )
-
-    def _shared(self) -> set[str]:
-        """Return the ids of dataflows whose destination other active dataflows write too."""
-        shared: set[str] = set()
-        for writers in self.graph.destinations.values():
-            active = {one for one in writers if skip_reason(self.graph.by_id[one]) is None}
-            shared |= {one for one in writers if active - {one}}
-        return shared
-
-    def _open_store(self, state: StateStore | str | None) -> StateStore:
-        if state is None or isinstance(state, str):
-            return FileStateStore(self._resolve(state or DEFAULT_STATE))
-        return state
-
-    def _resolve(self, path: str) -> str:
-        return storage.resolve(path, self.project_dir)
-
-    @contextmanager
-    def _admitted(self, operation: str) -> Generator[None]:
-        if self._closed:
-            raise LifecycleError(
-                f"the driver is closed, '{operation}' came too late",
-                remedy="Make a new DataCoolieDriver.",
-            )
-        if not self._busy.acquire(blocking=False):
-            raise LifecycleError(
-                f"the driver is busy, '{operation}' came too early",
-                remedy="Wait for the running operation, or make a second driver.",
-            )
-        try:
-            yield
-        finally:
-            self._busy.release()
+def create_driver(
+    metadata: Metadata | str | Sequence[str] | None = None, **arguments: Any
+) -> DataCoolieDriver:
+    """Return a driver; arguments, rules and errors are those of :class:`DataCoolieDriver`."""
+    return DataCoolieDriver(metadata, **arguments)

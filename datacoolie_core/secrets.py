@@ -68,7 +68,8 @@ def resolve(
 
     A source ``prefix:argument`` goes to the resolver of that prefix; ``env:`` is built in and
     reads the environment variable argument + key. Any other source reads the environment
-    variable source + key; one without a prefix through the resolver of ``env``, if it is given.
+    variable source + key; one without a known prefix goes to the resolver named by an empty
+    prefix, if there is one, else to that of ``env``.
 
     Args:
         configure: The connection's configure; the value of a secret field is its *key*.
@@ -101,6 +102,9 @@ def _resolve_one(
     if colon and prefix in resolvers:
         value = _ask(resolvers[prefix], prefix, argument, key, place)
         name, remedy = f"'{key}' of '{source}'", f"Add it to what '{prefix}' reads."
+    elif "" in resolvers and prefix != "env":
+        value = _ask(resolvers[""], source, source, key, place)
+        name, remedy = f"'{key}' of '{source}'", "Add it to what the secret provider reads."
     else:
         variable = f"{argument if prefix == 'env' and colon else source}{key}"
         if not colon and "env" in resolvers:

@@ -21,6 +21,7 @@ class FileProvider:
         config_path: One file or folder, or several.
         metadata_base_path: The folder that holds the metadata; instead of ``config_path``.
         project_dir: What relative paths are relative to; the working directory if None.
+        sql_base_path: The root of SQL files, or several.
         strict: False turns unknown keys alone into warnings.
         on_invalid: ``quarantine`` keeps the valid dataflows.
 
@@ -34,6 +35,7 @@ class FileProvider:
         *,
         metadata_base_path: str | None = None,
         project_dir: str | None = None,
+        sql_base_path: str | Sequence[str] = (),
         strict: bool = True,
         on_invalid: OnInvalid = "fail",
     ) -> None:
@@ -45,6 +47,8 @@ class FileProvider:
             )
         given = config_path if config_path is not None else metadata_base_path
         self.paths = (given,) if isinstance(given, str) else tuple(given or ())
+        self.metadata_base_path = metadata_base_path
+        self.sql_base_path = (sql_base_path,) if isinstance(sql_base_path, str) else sql_base_path
         self._project_dir = project_dir
         self._strict = strict
         self._on_invalid: OnInvalid = on_invalid

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ class DataCoolieRunConfig:
     """How a run goes.
 
     Args:
+        job_id: The caller's own id of the job, for the logs; None gives one of ours.
         job_num: How many jobs share the metadata.
         job_index: Which of them this is, 0 to ``job_num - 1``.
         max_workers: Dataflows that run at once, over everything.
@@ -33,12 +35,16 @@ class DataCoolieRunConfig:
         run_attributes: Free JSON that is written to the run's records.
         retries: False when whoever called us retries: then nothing is tried twice here, so
             that the two never multiply.
+        dry_run: Check preparation alone: every target is skipped, or failed.
+        allowed_function_prefixes: Dotted prefixes of functions that a source may name; empty
+            allows every importable one.
         retention_hours: For how long maintenance keeps files that a table no longer names.
 
     Raises:
         SettingsError: For a value out of range.
     """
 
+    job_id: str | None = None
     job_num: int = 1
     job_index: int = 0
     max_workers: int = 8
@@ -49,9 +55,17 @@ class DataCoolieRunConfig:
     run_attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
     retries: bool = True
     retention_hours: float = DEFAULT_RETENTION_HOURS
+    dry_run: bool = False
+    allowed_function_prefixes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         rules = (
+            (self.job_id is None or self.job_id.strip(), "job_id is blank", "Name the job."),
+            (
+                _is_json(self.run_attributes),
+                "run_attributes is no JSON object",
+                "Give JSON values.",
+            ),
             (self.job_num >= 1, f"job_num is {self.job_num}", "Give 1 or more."),
             (
                 0 <= self.job_index < self.job_num,
@@ -70,3 +84,10 @@ class DataCoolieRunConfig:
         for holds, problem, remedy in rules:
             if not holds:
                 raise SettingsError(problem, remedy=remedy)
+
+
+def _is_json(value: object) -> bool:
+    try:
+        return json.dumps(value).startswith("{")
+    except (TypeError, ValueError):
+        return False

@@ -33,6 +33,7 @@ class RunContext:
         emit: Takes every event; safe to call from any thread.
         sleep: Waits that many seconds between attempts.
         sql_paths: Roots of SQL files.
+        artifact_root: Root of ``artifact:/…``; None is the project.
         resolvers: Secret resolvers by prefix.
         full_refresh: Read from the beginning and replace what is there.
         shared: Ids of dataflows whose destination other active dataflows write too.
@@ -48,6 +49,7 @@ class RunContext:
     sleep: Callable[[float], None]
     config: DataCoolieRunConfig = field(default_factory=DataCoolieRunConfig)
     sql_paths: Sequence[str] = ()
+    artifact_root: str | None = None
     resolvers: Mapping[str, Any] = field(default_factory=dict[str, Any])
     full_refresh: bool = False
     shared: Collection[str] = ()

@@ -22,11 +22,13 @@ PhaseName = Literal[
     "publishing",
     "published",
     "committed",
+    "deleting",
     "cleaned",
     "saving",
     "saved",
 ]
-"""``claimed``, ``publishing``, ``published`` and ``cleaned`` are points of flat files alone."""
+"""``claimed``, ``publishing`` and ``published`` are points of flat files alone, ``deleting`` is one of
+maintenance, ``cleaned`` one of both."""
 
 
 @dataclass(frozen=True)

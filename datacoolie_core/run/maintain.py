@@ -164,7 +164,13 @@ def _operated(
     wanted: Wanted,
 ) -> TargetResult:
     searched = _searched(result.dataflow)
-    upkeep = Upkeep(place, options, context.run_id, searched, context.sleep, context.now())
+
+    def on_phase(phase: str) -> None:
+        context.phase(result.dataflow, phase)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+
+    upkeep = Upkeep(
+        place, options, context.run_id, searched, context.sleep, on_phase, context.now()
+    )
     done: list[Operation] = []
     first: Failure | None = None
     for name, work in operations(

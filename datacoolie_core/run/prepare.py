@@ -48,7 +48,10 @@ def prepare(dataflow: Dataflow, context: RunContext) -> Prepared:
     """
     try:
         query = load_query(
-            dataflow, project_dir=context.project_dir, sql_roots=tuple(context.sql_paths)
+            dataflow,
+            project_dir=context.project_dir,
+            sql_roots=tuple(context.sql_paths),
+            artifact_root=context.artifact_root,
         )
         source = dataflow.source.model_copy(
             update={"connection": _with_secrets(dataflow.source.connection, context)}
@@ -107,7 +110,12 @@ def check_preparation(dataflow: Dataflow, context: RunContext) -> None:
     Raises:
         PreparationError: It would fail.
     """
-    load_query(dataflow, project_dir=context.project_dir, sql_roots=tuple(context.sql_paths))
+    load_query(
+        dataflow,
+        project_dir=context.project_dir,
+        sql_roots=tuple(context.sql_paths),
+        artifact_root=context.artifact_root,
+    )
     _parse_limit(dataflow, context.now())
 
 

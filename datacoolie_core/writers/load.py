@@ -12,6 +12,7 @@ from datacoolie_core.writers.columns import align
 from datacoolie_core.writers.commit import Change, LostRaceError, Sleep, commit
 from datacoolie_core.writers.log import read_entry
 from datacoolie_core.writers.not_null import demands_of
+from datacoolie_core.writers.partitions import check_partition_columns
 from datacoolie_core.writers.request import Commit, Finish, OnPhase, WriteRequest, WriteResult
 from datacoolie_core.writers.staging import Layout, StagedFile, Staging
 from datacoolie_core.writers.statistics import indexed_columns
@@ -106,7 +107,7 @@ class Load:
     def _layout(
         self, schema: pl.Schema, partition_columns: tuple[str, ...], table: DeltaTable | None
     ) -> Layout:
-        _check_partitions(partition_columns, schema)
+        check_partition_columns(partition_columns, schema)
         data = pl.Schema({n: t for n, t in schema.items() if n not in partition_columns})
         configuration = {} if table is None else table.metadata().configuration
         indexed = indexed_columns(data, configuration, self._searched())
@@ -114,7 +115,8 @@ class Load:
 
     def _searched(self) -> set[str]:
         request = self.request
-        names = {*request.dataflow.destination.merge_keys, *request.order_columns, "__updated_at", "__valid_to"}
+        keys = request.dataflow.destination.merge_keys
+        names = {*keys, *request.order_columns, "__updated_at", "__valid_to"}
         if request.window is not None:
             names.add(request.window.column)
         if request.reread is not None:
@@ -128,29 +130,6 @@ class Load:
         self.staging.forget()
         self.on_phase("committed")
         return version
-
-
-def _check_partitions(named: Sequence[str], schema: pl.Schema) -> None:
-    missing = [name for name in named if name not in schema]
-    if missing:
-        raise WriteError(
-            f"partition column {missing[0]!r} is not among the columns {list(schema)}",
-            remedy="Correct partition_columns; names are as they are after name cleaning.",
-            code="missing_column",
-        )
-    nested = [n for n in named if isinstance(schema[n], pl.List | pl.Struct | pl.Binary)]
-    if nested:
-        raise WriteError(
-            f"partition column {nested[0]!r} is {delta_name(schema[nested[0]])}",
-            remedy="Partition by a plain column, such as a date or a short text.",
-            code="unsupported_partition_type",
-        )
-    if named and len(named) == len(schema):
-        raise WriteError(
-            "every column is a partition column, so that no data is left",
-            remedy="Partition by fewer columns.",
-            code="no_columns",
-        )
 
 
 def grow(table: DeltaTable, schema: pl.Schema) -> bool:

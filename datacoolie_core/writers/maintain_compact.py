@@ -110,7 +110,9 @@ class _Rewrite:
     def run(self, bins: Sequence[Sequence[LiveFile]]) -> Rewritten:
         staging = Staging(self._upkeep.place)
         try:
+            self._upkeep.on_phase("staging")
             pieces = [self._staged(staging, one) for one in bins]
+            self._upkeep.on_phase("staged")
             kept = with_redo(
                 self._upkeep.place,
                 None,
@@ -150,6 +152,7 @@ class _Rewrite:
         if not kept:
             return []
         token = uuid4().hex
+        self._upkeep.on_phase("committing")
         settle(
             self._upkeep.place,
             table.version(),
@@ -158,6 +161,7 @@ class _Rewrite:
         )
         staging.discard([file for piece in pieces if piece not in kept for file in piece.files])
         staging.forget()
+        self._upkeep.on_phase("committed")
         return kept
 
     def _fits(self, table: DeltaTable) -> bool:

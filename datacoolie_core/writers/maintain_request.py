@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from datacoolie_core.writers.commit import Sleep
+    from datacoolie_core.writers.request import OnPhase
     from datacoolie_core.writers.tables import Place
 
 OperationName = Literal["compact", "zorder", "vacuum", "checkpoint", "log_cleanup"]
@@ -57,6 +58,8 @@ class Upkeep:
         run_id: Names commits and files.
         searched: Columns that loads search by (keys, watermarks): they always get statistics.
         sleep: Waits for a number of seconds between tries.
+        on_phase: Told of ``staging``, ``staged``, ``committing`` and ``committed`` of files that
+            are written anew, of ``deleting`` and ``cleaned`` of a clean-up.
         now: The time that ages are counted from.
     """
 
@@ -65,6 +68,7 @@ class Upkeep:
     run_id: str
     searched: tuple[str, ...] = ()
     sleep: Sleep = clock.sleep
+    on_phase: OnPhase = lambda _: None
     now: datetime = field(default_factory=clock.utc_now)
 
     def hours_since(self, milliseconds: float) -> float:

@@ -106,7 +106,9 @@ def vacuum(upkeep: Upkeep) -> Operation:
     garbage = _unnamed(table, 0, full=True)
     doomed = _doomed(upkeep, table, kept)
     if not upkeep.options.dry_run:
+        upkeep.on_phase("deleting")
         _delete(upkeep.place, doomed)
+        upkeep.on_phase("cleaned")
     return _told(upkeep, kept, doomed, len(garbage))
 
 

@@ -7,7 +7,10 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
+import polars as pl
+
 from datacoolie_core.errors import WriteError
+from datacoolie_core.writers.types import delta_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,6 +18,47 @@ if TYPE_CHECKING:
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 # what delta-rs leaves as it is when it writes a path into the log
 _LOGGED = "!$&'()+,-./:;=@_~"
+
+
+def check_partition_columns(named: Sequence[str], schema: pl.Schema) -> None:
+    """Raise if a table can't be partitioned so.
+
+    Args:
+        named: The partition columns.
+        schema: All columns.
+
+    Raises:
+        WriteError: Names the column.
+    """
+    missing = [name for name in named if name not in schema]
+    if missing:
+        raise WriteError(
+            f"partition column {missing[0]!r} is not among the columns {list(schema)}",
+            remedy="Correct partition_columns; names are as they are after name cleaning.",
+            code="missing_column",
+        )
+    nested = [n for n in named if isinstance(schema[n], pl.List | pl.Struct | pl.Binary)]
+    if nested:
+        raise WriteError(
+            f"partition column {nested[0]!r} is {delta_name(schema[nested[0]])}",
+            remedy="Partition by a plain column, such as a date or a short text.",
+            code="unsupported_partition_type",
+        )
+    broken = [name for name in named if any(c in "/\\=" or c < " " for c in name)]
+    if broken:
+        raise WriteError(
+            f"partition column {broken[0]!r} has a name that no folder can carry: engines would read"
+            " its values as null, or not at all",
+            remedy="Rename it (transform.rename_columns): without '/', '\\', '=' and control"
+            " characters.",
+            code="unsupported_column_name",
+        )
+    if named and len(named) == len(schema):
+        raise WriteError(
+            "every column is a partition column, so that no data is left",
+            remedy="Partition by fewer columns.",
+            code="no_columns",
+        )
 
 
 def encoded_value(value: Any) -> str | None:

@@ -15,7 +15,7 @@ from datacoolie_core.errors import StorageError, WriteError
 from datacoolie_core.storage import is_remote
 from datacoolie_core.storage.locations import local_path
 from datacoolie_core.writers.objects import delete_file
-from datacoolie_core.writers.partitions import encoded_value, folder
+from datacoolie_core.writers.partitions import NULL_FOLDER, encoded_value, folder
 from datacoolie_core.writers.statistics import FileStatistics, file_statistics
 
 if TYPE_CHECKING:
@@ -198,10 +198,10 @@ class Staging:
 def _refuse_empty(partitions: Iterable[dict[str, Any]]) -> None:
     for partition in partitions:
         for name, value in partition.items():
-            if value == "":
+            if value in ("", NULL_FOLDER):
+                told = f"the text '{value}'" if value else "an empty text"
                 raise WriteError(
-                    f"partition column '{name}' holds an empty text, which Delta would store as"
-                    " null",
+                    f"partition column '{name}' holds {told}, which would be read as null",
                     remedy="Make it null (transform.value_rules: empty_to_null) or fill it.",
                     code="empty_partition_value",
                 )

@@ -288,14 +288,14 @@ def test_maintenance_in_other_processes_beside_loads_loses_and_doubles_no_row(la
     fill(lake, 3)
     spawn = multiprocessing.get_context("spawn")
     told = spawn.Queue()
-    others = [spawn.Process(target=keeper, args=(lake.uri, 9, told)) for _ in range(2)]
+    others = [spawn.Process(target=keeper, args=(lake.uri, 6, told)) for _ in range(2)]
     for process in others:
         process.start()
     assert [told.get(timeout=60) for _ in others] == ["ready", "ready"]
     failed = []
 
     def load(kind, number):
-        for turn in range(8):
+        for turn in range(6):
             frame = pl.DataFrame({"id": [1000 * number + turn], "v": [number]})
             if kind == "merge_upsert":
                 frame = pl.DataFrame({"id": [0, 1000 * number + turn], "v": [turn, number]})
@@ -315,8 +315,8 @@ def test_maintenance_in_other_processes_beside_loads_loses_and_doubles_no_row(la
         process.join()
     assert failed == []
     assert lake.rows("id") == sorted(
-        [(0,), (1,), (2,), *((1000 * n + turn,) for n in (1, 2) for turn in range(8))]
+        [(0,), (1,), (2,), *((1000 * n + turn,) for n in (1, 2) for turn in range(6))]
     )
-    assert dict(lake.rows())[0] == 7
+    assert dict(lake.rows())[0] == 5
     kinds = ["datacoolie_maintenance" in one for one in lake.table.history()]
     assert True in kinds[kinds.index(False) :], "no maintenance came between the loads"

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 
 from datacoolie_core.errors import LifecycleError, SelectionError
 from datacoolie_core.run import maintain as maintaining
-from datacoolie_core.run.events import MaintenanceFinished, RunStarted, TargetFinished
+from datacoolie_core.run.events import MaintenanceFinished, PhaseReached, RunStarted, TargetFinished
 from datacoolie_core.state.stores import FileStateStore
 
 BIN = Path(sys.executable).with_name("datacoolie")
@@ -56,7 +56,9 @@ def test_every_operation_says_what_it_did_and_the_load_goes_on(project):
     assert (target.metric("files_added"), target.metric("files_removed")) == (1, 4)
     assert target.metric("bytes_saved") > 0
     assert all(one.duration_seconds > 0 for one in target.operations)
-    kinds = [type(one) for one in events]
+    phases = [one.phase for one in events if isinstance(one, PhaseReached)]
+    assert phases == ["staging", "staged", "committing", "committed", "deleting", "cleaned"]
+    kinds = [type(one) for one in events if not isinstance(one, PhaseReached)]
     assert kinds == [RunStarted, TargetFinished, MaintenanceFinished]
     assert events[-1].result is result
 
@@ -264,17 +266,15 @@ def test_a_table_under_maintenance_elsewhere_is_skipped(project):
 
 def test_one_operation_at_a_time(project):
     project.flow("f")
-    driver = project.driver()
     raised = []
 
     def again(event):
         if isinstance(event, MaintenanceFinished):
-            try:
+            with pytest.raises(LifecycleError) as caught:
                 driver.run_maintenance()
-            except LifecycleError as error:
-                raised.append(error)
+            raised.append(caught.value)
 
-    driver._listeners = (again,)
+    driver = project.driver([again])
     driver.run_maintenance()
     driver.close()
     with pytest.raises(LifecycleError, match="closed"):

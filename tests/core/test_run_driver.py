@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from pathlib import Path
@@ -306,22 +305,6 @@ def test_a_column_that_appears_is_added_and_filled(project, load_type):
     table = project.table()
     assert "extra" in table.columns
     assert table.filter(pl.col("id") == 2)["extra"].to_list() == ["x"]
-
-
-def test_records_have_a_line_for_each_dataflow_and_one_for_the_job(project):
-    chain(project)
-    break_flow(project, "Order")
-    with DataCoolieDriver(
-        project.metadata, project_dir=str(project.root), log_path="logs"
-    ) as driver:
-        result = driver.run()
-    (flows,) = (project.root / "logs").glob("dataflow_run_log/*/*.jsonl")
-    (job,) = (project.root / "logs").glob("job_run_log/*/*.jsonl")
-    lines = [json.loads(line) for line in flows.read_text().splitlines()]
-    assert {one["name"] for one in lines} == {one.dataflow.name for one in result.dataflows}
-    summary = json.loads(job.read_text())
-    assert summary["failed"] == "Order [Order]"
-    assert summary["counts"]["succeeded"] == 5
 
 
 def test_a_listener_that_breaks_changes_nothing(project):

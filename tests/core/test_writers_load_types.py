@@ -36,17 +36,25 @@ def after(load_type, old, new):
 @pytest.mark.parametrize("load_type", LOAD_TYPES)
 def test_awkward_names_work_everywhere(lake, load_type, partitioned):
     """merge-awkward-column-names, merge-mixed-case-columns: as values, keys and partitions."""
-    partition_by = ("unit price", "a.b", "tick`s", "x=y", "a/b", "%41") if partitioned else ()
+    partition_by = ("unit price", "a.b", "tick`s", "%41", "日付") if partitioned else ()
     first = pl.DataFrame({name: [f"{name} {n}" for n in range(2)] for name in AWKWARD})
     second = pl.DataFrame({name: [f"{name} {n}" for n in range(3)] for name in AWKWARD})
-    second = second.with_columns(pl.lit("new").alias("日付"))
-    keys = tuple(name for name in AWKWARD if name != "日付")
+    second = second.with_columns(pl.lit("new").alias("x=y"))
+    keys = tuple(name for name in AWKWARD if name != "x=y")
     for frame in (first, second):
         load(lake, load_type, frame, keys=keys, partition_by=partition_by)
 
     assert [field.name for field in lake.table.schema().fields] == AWKWARD
     expected = after(load_type, first.rows(), second.rows())
     assert sorted(lake.rows(*AWKWARD)) == sorted(expected)
+
+
+@pytest.mark.parametrize("name", ["a/b", "x=y", "\\", "a\nb"])
+def test_a_partition_column_that_no_folder_can_carry_is_refused(lake, name):
+    with pytest.raises(WriteError, match="no folder can carry") as raised:
+        lake.load(pl.DataFrame({"id": [1], name: [1]}), partition_by=(name,))
+    assert raised.value.code == "unsupported_column_name"
+    assert lake.asked == []
 
 
 @pytest.mark.parametrize("name", AWKWARD)

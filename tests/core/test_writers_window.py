@@ -11,6 +11,7 @@ from deltalake import write_deltalake
 
 from datacoolie_core.errors import WriteError
 from datacoolie_core.plan.windows import Window
+from datacoolie_core.writers.partitions import NULL_FOLDER
 from datacoolie_core.writers.request import Overlap
 
 
@@ -215,6 +216,8 @@ def test_an_empty_partition_value_is_refused_since_it_would_become_null(lake):
         lake.load(frame, partition_by=("region",))
     assert raised.value.code == "empty_partition_value"
     assert not lake.path.exists()
+    with pytest.raises(WriteError, match="'__HIVE_DEFAULT_PARTITION__', which would be read as"):
+        lake.load(frame.with_columns(region=pl.lit(NULL_FOLDER)), partition_by=("region",))
 
     lake.load(frame.filter(pl.col("v") != 2), partition_by=("region",))
     lake.merge(pl.DataFrame({"region": [None], "v": [10]}, schema=frame.schema), ("region",))

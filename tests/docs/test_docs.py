@@ -146,3 +146,12 @@ def test_the_readme_definitions_load_in_dagster(checkout: Path) -> None:
     check = "print([k.to_user_string() for k in defs.resolve_all_asset_keys()])"
     printed = shell(f".venv/bin/python - <<'EOF'\n{code}\n{check}\nEOF", checkout)
     assert "silver/customers" in printed
+
+
+def test_every_promise_of_the_driver_names_a_test_that_exists():
+    page = (ROOT / "docs/reference/orchestration.md").read_text("utf-8")
+    named = re.findall(r"`(test_\w+)`", page)
+    assert len(named) > 30
+    code = "\n".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    missing = [one for one in named if f"def {one}(" not in code]
+    assert missing == []

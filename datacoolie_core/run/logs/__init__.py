@@ -1,0 +1,1 @@
+"""Logs of runs, as JSON lines: one sink for dataflows and jobs, one for everything that happens."""
