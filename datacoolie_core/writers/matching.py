@@ -74,7 +74,14 @@ def kept_columns(batch: Batch, table: pl.Schema) -> list[str]:
     return [*absent, *created]
 
 
-def decide(batch: Batch, stored: pl.LazyFrame, table: pl.Schema, rules: Rules) -> Verdicts:
+def decide(
+    batch: Batch,
+    stored: pl.LazyFrame,
+    table: pl.Schema,
+    rules: Rules,
+    *,
+    position: str | None = None,
+) -> Verdicts:
     """Return what happens to each row of the batch.
 
     Args:
@@ -82,24 +89,27 @@ def decide(batch: Batch, stored: pl.LazyFrame, table: pl.Schema, rules: Rules) -
         stored: The table's columns and ``FILE``, of all files that may hold a key.
         table: The table's columns.
         rules: Keys, order, deletes.
+        position: A column of ``stored`` that numbers its rows; ``pairs`` gets it too.
     """
     kept = kept_columns(batch, table)
     delete = pl.lit(value=False) if rules.delete_when is None else rules.delete_when
     marked = batch.frame.with_columns(delete.fill_null(value=False).alias(_DELETE))
     pairs = _met(marked, stored.rename({name: f"{_OLD}{name}" for name in table}), rules)
+    place = [] if position is None else [position]
     found = pairs.select(
         ROW,
         FILE,
+        *place,
         _DELETE,
         _same(batch, rules.keys).alias(_SAME),
         _stale(batch, rules.order).alias(_STALE),
         *(pl.col(f"{_OLD}{name}").alias(name) for name in kept),
     ).collect(engine="streaming")
-    matched = _by_row(found, kept)
+    matched = _by_row(found.drop(place), kept)
     going = matched.filter(pl.col(ACTION).is_in(["update", "delete"])).select(ROW)
     return Verdicts(
         matched=matched,
-        pairs=found.select(ROW, FILE).join(going, on=ROW, how="semi"),
+        pairs=found.select(ROW, FILE, *place).join(going, on=ROW, how="semi"),
         dropped=_dropped(marked, matched, rules),
     )
 

@@ -18,6 +18,7 @@ from datacoolie_core.writers.matching import FILE, Rules, counts_of, decide
 from datacoolie_core.writers.region import asked_region
 from datacoolie_core.writers.rewrite import rewrite
 from datacoolie_core.writers.rounds import Opened, Round, Work, open_load, run_rounds
+from datacoolie_core.writers.sweep import finish, sweep
 from datacoolie_core.writers.tables import LiveFile, live_files, table_schema
 
 if TYPE_CHECKING:
@@ -138,6 +139,21 @@ def _create(merge: _Merge) -> Work:
 def _copy_on_write(merge: _Merge, current: Round, near: list[LiveFile], before: int | None) -> Work:
     job, schema = merge.opened.job, current.layout.schema
     near = _narrowed(merge, near, schema)
+    swept = sweep(job, current.layout, merge.batch, near, merge.rules)
+    if swept is None:
+        return _in_two_passes(merge, current, near, before)
+    counts = counts_of(merge.batch, swept.verdicts, merge.older)
+    if not counts.changes:
+        return Work(counts, before=before)
+    if counts.rows_inserted:
+        merge.opened.aligned.check_complete()
+    added = finish(job, current.layout, merge.batch, swept)
+    return Work(counts, added, swept.touched, rewritten=added, before=before)
+
+
+def _in_two_passes(merge: _Merge, current: Round, near: list[LiveFile], before: int | None) -> Work:
+    """Decide over all files first: a key that is stored more than once lies in several of them."""
+    job, schema = merge.opened.job, current.layout.schema
     old = stored.scan(job.place, near, schema, path_column=FILE)
     verdicts = decide(merge.batch, old, schema, merge.rules)
     counts = counts_of(merge.batch, verdicts, merge.older)

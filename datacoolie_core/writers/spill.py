@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ROW = "\0row"
 """Numbers the rows of a batch from 0, in their order; no column of a table is called so."""
 
-_IN_MEMORY = 32 * 1024 * 1024
+_IN_MEMORY = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True)
