@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from datacoolie_core.run.logs.system import SystemLogger
     from datacoolie_core.run.results import DataflowResult, ExecutionResult
     from datacoolie_core.run.retry import RetryHandler
+    from datacoolie_core.state.open_store import open_store
+    from datacoolie_core.state.sql_store import SqlStateStore
     from datacoolie_core.state.stores import FileStateStore, StateStore
+    from datacoolie_core.watermark_manager import WatermarkManager
 
 __all__ = [
     "DataCoolieDriver",
@@ -46,14 +49,20 @@ __all__ = [
     "PolarsEngine",
     "ReplayConfig",
     "RetryHandler",
+    "SqlStateStore",
     "StateStore",
     "SystemLogger",
+    "WatermarkManager",
     "create_driver",
     "generate_chunks",
     "load_metadata",
+    "open_store",
 ]
 
 _HOMES = {
+    "open_store": "state.open_store",
+    "SqlStateStore": "state.sql_store",
+    "WatermarkManager": "watermark_manager",
     "LocalPlatform": "platforms",
     "PolarsEngine": "platforms",
     "create_driver": "driver",

@@ -13,6 +13,7 @@ from datacoolie_core.run.config import DataCoolieRunConfig
 from datacoolie_core.run.locks import Locks
 from datacoolie_core.session import Session, job_settings
 from datacoolie_core.settings import find_project_dir
+from datacoolie_core.watermark_manager import WatermarkManager
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,8 +39,7 @@ if TYPE_CHECKING:
 class DataCoolieDriver:
     """Plans and runs the dataflows of one metadata scope; a context manager.
 
-    Once it is made, its whole metadata is valid, inactive entries too
-    (docs/reference/orchestration.md).
+    Once made, its whole metadata is valid, inactive entries too (docs/reference/orchestration.md).
 
     Args:
         metadata: The scope, loaded; or the paths of its files and folders.
@@ -82,7 +82,7 @@ class DataCoolieDriver:
         state_base_path: str | None = None,
         sql_base_path: str | Sequence[str] = (),
         log_base_path: str | None = None,
-        watermark_manager: Any = None,
+        watermark_manager: WatermarkManager | None = None,
         secret_provider: SecretProvider | None = None,
         config: DataCoolieRunConfig | None = None,
         execution_logger: ExecutionLogger | None = None,
@@ -147,7 +147,7 @@ class DataCoolieDriver:
         except Exception:
             if error is None:
                 raise
-            # the error that ended the block comes first; this one is in the job's record
+            # the error that ended the block comes first
             logging.getLogger(__name__).exception("the driver could not be closed")
 
     def close(self) -> None:
@@ -168,6 +168,11 @@ class DataCoolieDriver:
     def _graph_of(self, dataflows: Sequence[Dataflow] | None) -> Graph:
         """Return the graph, with a list of the caller's own as it is given."""
         return self._work.graph_of(self.graph, self.metadata, dataflows)
+
+    @property
+    def watermarks(self) -> WatermarkManager:
+        """Shows, sets, resets and imports the watermarks of dataflows."""
+        return WatermarkManager(self.store, lambda: self._context(None))
 
     def load_dataflows(self, stage: str | Sequence[str] | None = None) -> list[Dataflow]:
         """Return the dataflows of stages that may run, of this job's share.

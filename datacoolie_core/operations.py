@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from datacoolie_core import clock, storage
+from datacoolie_core import clock
 from datacoolie_core.plan.graph import build_graph
 from datacoolie_core.plan.planner import Plan, build_plan
 from datacoolie_core.plan.query import query_reader
@@ -18,7 +18,7 @@ from datacoolie_core.run.executor import Outcome, ParallelExecutor
 from datacoolie_core.run.outlook import look
 from datacoolie_core.run.results import DataflowResult, ExecutionResult
 from datacoolie_core.run.step import run_step
-from datacoolie_core.state.stores import FileStateStore, StateStore
+from datacoolie_core.state.open_store import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from datacoolie_core.run.config import DataCoolieRunConfig
     from datacoolie_core.run.events import Event, Listener
     from datacoolie_core.run.locks import Locks
+    from datacoolie_core.state.stores import StateStore
+    from datacoolie_core.watermark_manager import WatermarkManager
 
 
 @dataclass(frozen=True)
@@ -222,7 +224,10 @@ def _shared(graph: Graph) -> set[str]:
 
 
 def chosen_store(
-    state: StateStore | str | None, manager: Any, assembly: Assembly, project_dir: str
+    state: StateStore | str | None,
+    manager: WatermarkManager | None,
+    assembly: Assembly,
+    project_dir: str,
 ) -> StateStore:
     """Return the store of a driver: its manager's, the one given, or the one at a place.
 
@@ -235,5 +240,5 @@ def chosen_store(
     if manager is not None:
         return manager.store
     if state is None or isinstance(state, str):
-        return FileStateStore(storage.resolve(state or assembly.state, project_dir))
+        return open_store(state or assembly.state, project_dir)
     return state

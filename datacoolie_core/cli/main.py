@@ -19,6 +19,7 @@ from datacoolie_core.cli.maintain import maintain
 from datacoolie_core.cli.plan import plan
 from datacoolie_core.cli.replay import replay
 from datacoolie_core.cli.run import run
+from datacoolie_core.cli.watermark import app as watermark_app
 from datacoolie_core.errors import DataCoolieError, MetadataError, SelectionError
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ app = typer.Typer(
 app.command()(check)
 app.command()(plan)
 app.command()(run)
+app.add_typer(watermark_app, name="watermark")
 app.command()(maintain)
 app.command()(replay)
 

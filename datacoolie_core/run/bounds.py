@@ -65,7 +65,7 @@ def bound_load(prepared: Prepared, baseline: Baseline, context: RunContext) -> B
     _refuse_closing(dataflow, context)
     refuse_shared(dataflow, shared=dataflow.dataflow_id in context.shared)
     options = dataflow.source.configure.datacoolie
-    fresh = context.full_refresh or baseline.reload
+    fresh = context.full_refresh or baseline.reload or baseline.state.replace_next
     state = StateRecord(dataflow.dataflow_id) if fresh else baseline.state
     lower = effective_lower(dataflow, state.watermark, context.now())
     looks_back = dict(lower) != dict(state.watermark)

@@ -19,6 +19,7 @@ from datacoolie_core.writers.request import SupersededError
 
 if TYPE_CHECKING:
     from datacoolie_core.run.context import RunContext
+    from datacoolie_core.run.prepare import Prepared
 
 MAX_RESTARTS = 10
 
@@ -30,7 +31,7 @@ def load(job: Job, context: RunContext) -> Loaded:
         LoadError: When the attempt failed; nothing is half-written.
     """
     for restart in range(MAX_RESTARTS):
-        baseline = _baseline(job, context)
+        baseline = baseline_of(job.prepared, context)
         key = job.window.key if job.window else None
         if baseline.is_done_by(context.run_id, key):
             return _found_done(job, baseline, context)
@@ -43,8 +44,12 @@ def load(job: Job, context: RunContext) -> Loaded:
     raise AssertionError("unreachable")
 
 
-def _baseline(job: Job, context: RunContext) -> Baseline:
-    prepared = job.prepared
+def baseline_of(prepared: Prepared, context: RunContext) -> Baseline:
+    """Return the state that a dataflow starts from, told by its store and its destination.
+
+    Raises:
+        WatermarkError: Neither can say it, or the destination was changed by others.
+    """
     stored = load_state(context.store, prepared.dataflow.dataflow_id)
     destination = writer_for(prepared.dataflow.destination).inspect(
         prepared.uri, prepared.dataflow.dataflow_id, prepared.storage_options

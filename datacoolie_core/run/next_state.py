@@ -39,6 +39,7 @@ def next_state(
         return base.evolve(
             watermark={**base.watermark, **seen.candidate} if columns else {},
             boundary=seen.boundary if track_boundary else Boundary(),
+            replace_next=False,
         )
     # bounds of a type that is not known say nothing about stored values
     chunk = window or Window(job.window.column, None, None)
@@ -84,7 +85,7 @@ def commit_info(
             "upper": encode(job.window.upper),
         }
     covered = state.covered_from
-    return {
+    info = {
         "format": FORMAT,
         "run_id": state.run_id,
         "dataflow_id": state.dataflow_id,
@@ -100,3 +101,4 @@ def commit_info(
         "rows_staged": rows_staged,
         "rows_null_watermark": seen.rows_null_watermark,
     }
+    return {**info, "replace_next": True} if state.replace_next else info

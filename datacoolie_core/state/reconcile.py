@@ -78,6 +78,7 @@ def state_of_commit(info: Mapping[str, Any], destination: DestinationState) -> S
         table_version=destination.commit_version,
         run_id=info.get("run_id"),
         updated_at=info.get("updated_at"),
+        replace_next=bool(info.get("replace_next")),
     )
 
 
@@ -130,7 +131,8 @@ def _without_commits(
     dataflow: Dataflow, known: StateRecord, destination: DestinationState, highest: int
 ) -> Baseline:
     """The table is absent, or has never seen this dataflow."""
-    seeded = known.table_id is None and destination.exists
+    # a watermark that was set or imported before there was a table of ours
+    seeded = known.table_id is None
     if known.sequence == 0 or seeded:
         return Baseline(known, highest + 1, destination.sequence)
     what = "another table" if destination.exists else "no table"
@@ -148,9 +150,7 @@ def _without_commits(
     )
 
 
-def _refuse_unmarked(
-    dataflow: Dataflow, known: StateRecord, destination: DestinationState
-) -> None:
+def _refuse_unmarked(dataflow: Dataflow, known: StateRecord, destination: DestinationState) -> None:
     """Refuse to load into files again that this very dataflow may have written."""
     appends = dataflow.destination.load_type == "append"
     if destination.unmarked and appends and known.table_id is not None:

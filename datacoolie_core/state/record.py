@@ -10,9 +10,11 @@ from datacoolie_core.plan.windows import Scalar, Watermark
 from datacoolie_core.state.values import decode, decode_watermark, encode, encode_watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 FORMAT = 1
+_MIGRATIONS: dict[int | None, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {}
+"""Format → what makes a document of the next one; format 1 is the first there was."""
 BOUNDARY_BYTES = 4096
 """The most that a boundary's hashes may take as JSON, in the state file and the commit."""
 
@@ -72,6 +74,29 @@ class Boundary:
         return sum(self.hashes.values())
 
 
+def migrated(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a record's document in the present format, from whichever older one it has.
+
+    Raises:
+        WatermarkError: For a newer format, or one that never was.
+    """
+    version = document.get("format")
+    while version in _MIGRATIONS:
+        document = _MIGRATIONS[version](document)
+        version = document["format"]
+    if version == FORMAT:
+        return document
+    newer = isinstance(version, int) and version > FORMAT
+    raise WatermarkError(
+        f"state of format {version}, this version reads format {FORMAT}",
+        remedy="Upgrade datacoolie-dagster."
+        if newer
+        else "It is no state of ours: restore it, or delete it; the next run takes its state from"
+        " the destination itself.",
+        code="state_format",
+    )
+
+
 @dataclass(frozen=True)
 class StateRecord:
     """A dataflow's state after its last durable load.
@@ -87,6 +112,7 @@ class StateRecord:
         table_version: The table's version of the commit that this state belongs to.
         run_id: The run that wrote it.
         updated_at: ISO 8601, UTC.
+        replace_next: The watermark was reset: the next load of an append replaces what is there.
         recovered: True when it was adopted from the destination at the start of a run.
     """
 
@@ -99,11 +125,12 @@ class StateRecord:
     table_version: int | None = None
     run_id: str | None = None
     updated_at: str | None = None
+    replace_next: bool = False
     recovered: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form, versioned by ``format``."""
-        return {
+        document = {
             "format": FORMAT,
             "dataflow_id": self.dataflow_id,
             "sequence": self.sequence,
@@ -117,6 +144,7 @@ class StateRecord:
             "run_id": self.run_id,
             "updated_at": self.updated_at,
         }
+        return {**document, "replace_next": True} if self.replace_next else document
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> StateRecord:
@@ -125,13 +153,7 @@ class StateRecord:
         Raises:
             WatermarkError: For a newer format, or for fields that are missing or broken.
         """
-        version = document.get("format")
-        if version != FORMAT:
-            raise WatermarkError(
-                f"state of format {version}, this version reads format {FORMAT}",
-                remedy="Upgrade datacoolie-dagster.",
-                code="state_format",
-            )
+        document = migrated(document)
         covered = document.get("covered_from")
         return StateRecord(
             dataflow_id=document["dataflow_id"],
@@ -143,6 +165,7 @@ class StateRecord:
             table_version=document.get("table_version"),
             run_id=document.get("run_id"),
             updated_at=document.get("updated_at"),
+            replace_next=bool(document.get("replace_next")),
         )
 
     def evolve(self, **changes: Any) -> StateRecord:

@@ -261,7 +261,7 @@ class Course:
 
 
 @settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(steps=st.lists(STEP, min_size=5, max_size=10), partitioned=st.booleans())
 @pytest.mark.parametrize("name", MODELS)

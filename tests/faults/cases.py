@@ -87,8 +87,18 @@ def points_of(load: str, place: str, run: str, store: str = "file") -> list[str]
     absent = {"entry-written", "columns-added"} if flat else set(_FLAT)
     if not (LOADS[load].grows and run == "next load"):
         absent.add("columns-added")
+    if merges_inside_the_library(load, place, run):
+        absent |= {"file-opened", "next-file-opened", "files-written"}
     absent |= {"state-sent"} if store == "file" else set(_FILE)
     return [point for point in POINTS if point not in absent]
+
+
+def merges_inside_the_library(load: str, place: str, run: str) -> bool:
+    """Return whether delta-rs itself merges the rows, so that nothing of ours is staged."""
+    kind = LOADS[load]
+    if not PLACES[place].features or kind.replaces:
+        return False
+    return run != "full refresh" or kind.load_type == "scd2"
 
 
 def all_cases() -> list[Case]:

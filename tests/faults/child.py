@@ -14,6 +14,9 @@ import signal
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -57,45 +60,33 @@ class Points:
 
     def listen(self, event: Any) -> None:
         """Take an event of a run."""
-        from datacoolie_core.run.events import DataflowFinished, PhaseReached, RunFinished
+        from datacoolie_core.run.events import DataflowFinished, RunFinished
 
-        if isinstance(event, PhaseReached):
-            if event.phase in ("saving", "saved"):
-                self.saving.now = event.phase == "saving"
-            self.hit(event.phase)
-        elif isinstance(event, DataflowFinished):
+        if isinstance(event, DataflowFinished):
             self.hit("dataflow-finished")
         elif isinstance(event, RunFinished):
             self.hit("run-finished")
 
-
-class WatchedStore:
-    """A state store with a point before and one after each save that is not a load's own."""
-
-    def __init__(self, inner: Any, points: Points) -> None:
-        self._inner = inner
-        self._points = points
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    def save(self, *record: Any, **options: Any) -> Any:
-        own = getattr(self._points.saving, "now", False)
-        if not own:
-            self._points.hit("recovering")
-        found = self._inner.save(*record, **options)
-        if not own:
-            self._points.hit("recovered")
-        return found
+    def phase(self, name: str) -> None:
+        """Take a phase of a dataflow, in the thread that runs it."""
+        if name in ("saving", "saved"):
+            self.saving.now = name == "saving"
+        self.hit(name)
 
 
 def place(points: Points, state: str | None) -> None:
     """Wrap the seams."""
     import polars as pl
 
+    from datacoolie_core.run.context import RunContext
     from datacoolie_core.writers import rewrite, staging
     from datacoolie_core.writers.flat import pieces, staging as flat_staging
 
+    def reached(self: Any, dataflow: Any, name: str, window: Any = None) -> None:
+        points.phase(name)
+        told(self, dataflow, name, window)
+
+    told, RunContext.phase = RunContext.phase, reached
     staging.ROWS_PER_FILE = rewrite.ROWS_PER_FILE = flat_staging._BATCH = SMALL_FILES
     _flowing(points, pl)
     _files(points, pl, pieces)
@@ -103,6 +94,7 @@ def place(points: Points, state: str | None) -> None:
         writer.write = after(writer.write, lambda _: points.hit("files-written"))
     _commits(points)
     _state(points, state)
+    _recovery(points)
 
 
 def after(function: Any, then: Any) -> Any:
@@ -209,10 +201,6 @@ def _state(points: Points, state: str | None) -> None:
 def run(job: dict[str, Any]) -> int:
     """Do a job; returns the exit status, 0 if every step went well."""
     points = Points(job.get("fault"))
-    if job.get("fsize"):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_FSIZE, (job["fsize"], job["fsize"]))
     if job.get("clock"):
         import time_machine
 
@@ -227,20 +215,83 @@ def run(job: dict[str, Any]) -> int:
         while not gate.exists():
             time.sleep(0.002)
     results, failed = [], False
-    for step in job["steps"]:
-        found = _step(job, step, points)
-        results.append(found.to_json())
-        failed |= found.has_failures
+    with _small_disk(job.get("fsize")):
+        for step in job["steps"]:
+            found = _cli(step) if step["do"] == "cli" else _step(job, step, points)
+            results.append(found.to_json())
+            failed |= found.has_failures
     done = {"results": results, "reached": dict(points.seen)}
     Path(job["out"]).write_text(json.dumps(done, default=str))
     return 1 if failed else 0
+
+
+def _recovery(points: Points) -> None:
+    """``recovering``, ``recovered``: the state is saved that the destination knew better."""
+    import sys
+
+    from datacoolie_core.run import saved_state
+
+    save = saved_state.save_state
+
+    def watched(*args: Any) -> None:
+        own = getattr(points.saving, "now", False)
+        if not own:
+            points.hit("recovering")
+        save(*args)
+        if not own:
+            points.hit("recovered")
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("datacoolie_core.") and getattr(module, "save_state", None) is save:
+            module.save_state = watched
+
+
+@contextmanager
+def _small_disk(size: int | None) -> Iterator[None]:
+    """Let no file grow above a size, in bytes: writing then fails as on a full disk."""
+    if size is None:
+        yield
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How the command line ended."""
+
+    code: int
+
+    @property
+    def has_failures(self) -> bool:
+        return self.code != 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {"exit": self.code, "dataflows": []}
+
+
+def _cli(step: dict[str, Any]) -> Exit:
+    from datacoolie_core.cli import main
+
+    try:
+        main(step["arguments"])
+    except SystemExit as error:
+        return Exit(error.code or 0)
+    return Exit(0)
 
 
 def _step(job: dict[str, Any], step: dict[str, Any], points: Points) -> Any:
     from datacoolie_core.driver import DataCoolieDriver
     from datacoolie_core.run.config import DataCoolieRunConfig
 
-    config = DataCoolieRunConfig(retry_count=step.get("retry_count", 0), retry_delay=0)
+    settings = {"retry_delay": 0, **step.get("config", {})}
+    config = DataCoolieRunConfig(**settings)
     with DataCoolieDriver(
         job["metadata"],
         project_dir=job["project"],
@@ -249,7 +300,6 @@ def _step(job: dict[str, Any], step: dict[str, Any], points: Points) -> Any:
         log_path=job.get("logs"),
         listeners=[points.listen],
     ) as driver:
-        driver.store = WatchedStore(driver.store, points)
         return STEPS[step["do"]](driver, step)
 
 
@@ -276,7 +326,9 @@ def _replay(driver: Any, step: dict[str, Any]) -> Any:
 
 
 def _maintain(driver: Any, step: dict[str, Any]) -> Any:
-    return driver.run_maintenance(run_id=step.get("run_id"))
+    return driver.run_maintenance(
+        run_id=step.get("run_id"), allow_short_retention=step.get("short", False)
+    )
 
 
 STEPS = {"run": _run, "refresh": _refresh, "replay": _replay, "maintain": _maintain}

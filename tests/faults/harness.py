@@ -16,7 +16,7 @@ from uuid import uuid4
 import polars as pl
 
 from datacoolie_core.state.folder import list_visible
-from datacoolie_core.state.stores import FileStateStore
+from datacoolie_core.state.open_store import open_store
 from tests.faults.zygote import QUIET
 
 ROOT = Path(__file__).parents[2]
@@ -194,23 +194,58 @@ class Lab:
             )
         assert status == -signal.SIGKILL, f"{status}\n{child.log}"
 
+    def strike(self, step: dict[str, Any], point: str, nth: int = 1) -> bool:
+        """Run a step in a child that dies at a point if it comes there; return whether it did."""
+        child = self.start(step, fault={"point": point, "nth": nth, "action": "SIGKILL"})
+        status = child.wait()
+        assert status in (0, -signal.SIGKILL), f"{status}\n{child.log}\n{self._errors(child)}"
+        return status != 0
+
+    def pause(self, step: dict[str, Any], point: str, nth: int = 1, **more: Any) -> Child:
+        """Start a step in a child and return when it waits at a point."""
+        child = self.start(step, fault={"point": point, "nth": nth, "action": "pause"}, **more)
+        child.wait_until_paused()
+        return child
+
+    def trace(self, step: dict[str, Any], kill_at: int | None = None) -> list[str]:
+        """Run a step in a child that dies before a call that changes a file; return its calls.
+
+        Args:
+            step: What it does.
+            kill_at: Which call, from 0; None lets it live. A run may end with fewer calls, since
+                threads share the work in another way each time.
+        """
+        job = self.job(step)
+        found = self.zygote.ask(do="trace", job=job, folder=str(self.root), kill_at=kill_at)
+        assert found["status"] in (0, -signal.SIGKILL), Path(job["log"]).read_text()
+        return found["calls"]
+
     # What is left -----------------------------------------------------------------------------
 
     @property
     def folder(self) -> Path:
         return self.root / "lake" / "o"
 
-    def is_delta(self) -> bool:
-        return (self.folder / "_delta_log").exists()
+    @property
+    def form(self) -> str:
+        """The destination's format."""
+        connections = json.loads(self.metadata.read_text())["connections"]
+        return next(one["format"] for one in connections if one["name"] == "lake")
+
+    def is_table(self) -> bool:
+        """Whether there is a Delta table; files without a log are none."""
+        from deltalake import DeltaTable
+
+        return self.form == "delta" and DeltaTable.is_deltatable(str(self.folder))
 
     def seen(self) -> set[str]:
         """The data files that our readers read."""
-        if self.is_delta():
+        if self.is_table():
             from deltalake import DeltaTable
 
             table = DeltaTable(str(self.folder))
             return {uri.removeprefix(f"{self.folder}/") for uri in table.file_uris()}
-        if not self.folder.exists():
+        if self.form == "delta" or not self.folder.exists():
             return set()
         found = list_visible(str(self.folder), str(self.folder))
         return {one.uri.removeprefix(f"{self.folder}/") for one in found}
@@ -222,7 +257,7 @@ class Lab:
 
     def rows(self) -> pl.DataFrame:
         """The rows that our readers see, read by polars alone; columns in alphabetical order."""
-        if self.is_delta():
+        if self.is_table():
             frame = pl.read_delta(str(self.folder))
         else:
             parts = [_read(self.folder, path) for path in sorted(self.seen())]
@@ -255,11 +290,7 @@ class Lab:
         return document
 
     def store(self) -> Any:
-        if self.state is not None and "://" in self.state:
-            from datacoolie_core.state.stores import open_store
-
-            return open_store(self.state)
-        return FileStateStore(self.state or str(self.root / ".datacoolie" / "state"))
+        return open_store(self.state or ".datacoolie/state", str(self.root))
 
     def sequences(self) -> tuple[int, int]:
         """The sequence in the state, and the one in the destination."""

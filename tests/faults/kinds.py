@@ -126,6 +126,7 @@ class Load:
         from_load: Columns whose values are instants of loads: only their order is compared.
         replays: Whether a window can be replayed.
         grows: Whether the second batch has a column that the table lacks.
+        replaces: Whether new rows are added or take the place of others, not merged by key.
     """
 
     load_type: str
@@ -137,6 +138,7 @@ class Load:
     from_load: tuple[str, ...] = ()
     replays: bool = True
     grows: bool = False
+    replaces: bool = False
 
 
 def _keyed(**configure: Any) -> dict[str, Any]:
@@ -144,16 +146,21 @@ def _keyed(**configure: Any) -> dict[str, Any]:
 
 
 LOADS: dict[str, Load] = {
-    "append": Load("append", flat=True, grows=True),
-    "append, ties": Load("append", (_first, _ties, _more_ties), flat=True),
+    "append": Load("append", flat=True, grows=True, replaces=True),
+    "append, ties": Load("append", (_first, _ties, _more_ties), flat=True, replaces=True),
     "append, look-back": Load(
         "append",
         (_first, _late, _more_late),
         source={"configure": {"backward_days": 3}},
         flat=True,
+        replaces=True,
     ),
     "overwrite": Load(
-        "overwrite", (_first, _only(_smaller), _only(_other)), watermark=(), flat=True
+        "overwrite",
+        (_first, _only(_smaller), _only(_other)),
+        watermark=(),
+        flat=True,
+        replaces=True,
     ),
     "merge_upsert": Load("merge_upsert", destination=_keyed(), grows=True),
     "merge_upsert, delete_when": Load(
@@ -167,6 +174,7 @@ LOADS: dict[str, Load] = {
         "merge_overwrite",
         (_first, _late, _more_late),
         destination=_keyed(replace_by_watermark=True),
+        replaces=True,
         source={"configure": {"backward_days": 3}},
     ),
     "scd2": Load("scd2", destination=_keyed(scd2_effective_column="ts"), grows=True),
@@ -212,7 +220,7 @@ PLACES: dict[str, Place] = {
     "Avro": Place("avro"),
 }
 
-STORES = ("file",)
+STORES = ("file", "sql")
 """Where the state is: a file beside the project, or a SQL database."""
 
 RUNS = ("first load", "next load", "replay", "full refresh")
@@ -220,6 +228,7 @@ RUNS = ("first load", "next load", "replay", "full refresh")
 
 REPAIRS = ("new run", "same run id")
 """How the struck run is repeated."""
+
 
 def replay(start: int, end: int, days: int = 3) -> dict[str, Any]:
     """Return the step of a job that replays some days."""
@@ -267,5 +276,7 @@ def document(load: Load, place: Place) -> dict[str, Any]:
             {"name": "in", "format": "parquet", "configure": {"base_path": "in"}},
             {"name": "lake", "format": place.form, "configure": lake},
         ],
-        "dataflows": [{"name": "f", "dataflow_id": "f", "source": source, "destination": destination}],
+        "dataflows": [
+            {"name": "f", "dataflow_id": "f", "source": source, "destination": destination}
+        ],
     }

@@ -83,7 +83,7 @@ def run_child(job: dict) -> None:
         status = child.run(job)
     except SystemExit as error:
         status = error.code if isinstance(error.code, int) else 1
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - a fork must never return
         import traceback
 
         traceback.print_exc()
@@ -127,7 +127,7 @@ def main() -> None:
     for line in sys.stdin:
         try:
             found = answer(json.loads(line))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the asker raises it
             found = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(found), flush=True)
 
