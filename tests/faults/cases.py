@@ -6,7 +6,9 @@ import os
 import random
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass
+from functools import cache
 from itertools import cycle
+from typing import TypeVar
 
 from tests.faults.kinds import LOADS, PLACES, REPAIRS, RUNS, STORES, pairs
 
@@ -67,6 +69,11 @@ class Case:
     repair: str
     store: str
 
+    @property
+    def run_key(self) -> tuple[str, str, str]:
+        """What is run, wherever it is struck."""
+        return self.load, self.place, self.run
+
     def __str__(self) -> str:
         return "-".join(str(one) for one in astuple(self)).replace(" ", "_")
 
@@ -101,6 +108,7 @@ def merges_inside_the_library(load: str, place: str, run: str) -> bool:
     return run != "full refresh" or kind.load_type == "scd2"
 
 
+@cache
 def all_cases() -> list[Case]:
     """Return every point of every run once; repairs and stores take turns."""
     return list(_turns())
@@ -122,33 +130,60 @@ def _turns() -> Iterator[Case]:
                 yield Case(load, place, run, point, 1 + (again and turn % 3 > 0), repair, store)
 
 
+@cache
 def sample() -> list[Case]:
     """Return few cases that have each pair of values that :func:`_pairs` asks for.
 
-    Greedy, and the same each time.
+    A run that is struck at several points is prepared once, so few runs are chosen first.
     """
-    left = [(case, _pairs(case)) for case in all_cases()]
-    random.Random(8).shuffle(left)
-    wanted = {pair for _, pairs_of_case in left for pair in pairs_of_case}
-    taken: list[Case] = []
-    for new in range(max(len(pairs_of_case) for _, pairs_of_case in left), 0, -1):
-        for case, pairs_of_case in left:
-            if len(wanted & pairs_of_case) >= new:
-                taken.append(case)
-                wanted -= pairs_of_case
-    return sorted(taken, key=str)
+    everything = all_cases()
+    random.Random(8).shuffle(everything)
+    runs = _covering({case.run_key: _runs_of_case(case) for case in everything})
+    wanted = {case: _pairs(case) for case in everything if case.run_key in runs}
+    return sorted(_covering(wanted), key=str)
+
+
+T = TypeVar("T")
+
+
+def _covering(given: dict[T, frozenset[tuple[str, ...]]]) -> list[T]:
+    """Return few keys whose values have together what all values have; greedy."""
+    wanted = frozenset().union(*given.values())
+    taken: list[T] = []
+    for new in range(max(map(len, given.values())), 0, -1):
+        for key, values in given.items():
+            if len(wanted & values) >= new:
+                taken.append(key)
+                wanted -= values
+    return taken
+
+
+def _family(case: Case) -> str:
+    kind = "flat" if PLACES[case.place].flat else "Delta"
+    return f"{kind} {LOADS[case.load].load_type}"
+
+
+def _runs_of_case(case: Case) -> frozenset[tuple[str, ...]]:
+    """Return what the sample must have of runs."""
+    load = _family(case) if PLACES[case.place].flat else case.load
+    return frozenset(
+        {
+            ("place", case.place, load),
+            ("run", case.run, case.load),
+            ("run", case.run, _family(case)),
+            ("run", case.run, case.place),
+        }
+    )
 
 
 def _pairs(case: Case) -> frozenset[tuple[str, ...]]:
-    """Return the pairs of a case that the sample must have."""
+    """Return what the sample must have of cases."""
     kind = "flat" if PLACES[case.place].flat else "Delta"
-    family = f"{kind} {LOADS[case.load].load_type}"
     return frozenset(
         {
-            ("point", case.point, family),
-            ("place", case.place, case.load),
-            ("run", case.run, case.load),
-            ("run", case.run, case.point, kind),
+            *_runs_of_case(case),
+            ("point", case.point, _family(case)),
+            ("point", case.point, case.run, kind),
             ("run", case.run, case.repair, kind),
             ("repair", case.repair, case.point),
             ("store", case.store, case.point),

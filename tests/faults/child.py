@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -264,7 +264,7 @@ def _small_disk(size: int | None) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Exit:
-    """How the command line ended."""
+    """How a command ended."""
 
     code: int
 
@@ -331,4 +331,23 @@ def _maintain(driver: Any, step: dict[str, Any]) -> Any:
     )
 
 
-STEPS = {"run": _run, "refresh": _refresh, "replay": _replay, "maintain": _maintain}
+def _set(driver: Any, step: dict[str, Any]) -> Exit:
+    (flow,) = driver.metadata.dataflows
+    driver.watermarks.set(flow, {step["column"]: datetime.fromisoformat(step["value"])})
+    return Exit(0)
+
+
+def _reset(driver: Any, step: dict[str, Any]) -> Exit:
+    (flow,) = driver.metadata.dataflows
+    driver.watermarks.reset(flow)
+    return Exit(0)
+
+
+STEPS = {
+    "run": _run,
+    "refresh": _refresh,
+    "replay": _replay,
+    "maintain": _maintain,
+    "set": _set,
+    "reset": _reset,
+}
