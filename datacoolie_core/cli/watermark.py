@@ -22,15 +22,17 @@ from datacoolie_core.cli.options import (
     open_metadata,
     settings_for,
 )
-from datacoolie_core.errors import SelectionError, SettingsError
+from datacoolie_core.errors import SelectionError, nearest
 from datacoolie_core.run.import_watermarks import watermark_files, watermark_rows
 from datacoolie_core.run.watermark_values import KINDS
+from datacoolie_core.state.database import database_url, is_database
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from datacoolie_core.driver import DataCoolieDriver
     from datacoolie_core.metadata.models import Dataflow
+    from datacoolie_core.plan.windows import Watermark
 
 app = typer.Typer(
     help="Show, set, reset and import watermarks.", no_args_is_help=True, rich_markup_mode=None
@@ -70,18 +72,19 @@ def show(
         _print({"version": 1, "dataflows": [one.to_json() for one in shown]})
     else:
         table = Table(box=None)
-        for column in ("dataflow", "watermark", "load", "ties known", "updated", ""):
+        for column in ("dataflow", "watermark", "load", "ties known", "version", "updated", ""):
             table.add_column(column, overflow="fold")
         for one in shown:
             now = one.effective
-            mark = ", ".join(f"{k} {v}" for k, v in now.watermark.items()) if now else "-"
+            mark = _marks(now.watermark) if now else "-"
             told = one.trouble or ("; ".join(one.warnings) if one.warnings else "")
-            told = told or ("" if one.agrees else "the destination is ahead of the store")
+            told = told or ("" if one.agrees else "the store is behind the destination")
             table.add_row(
                 one.dataflow.label,
                 mark or "-",
                 str(now.sequence) if now else "-",
                 str(now.boundary.rows) if now else "-",
+                str(now.table_version) if now and now.table_version is not None else "-",
                 (now.updated_at or "-")[:19] if now else "-",
                 told,
             )
@@ -109,18 +112,21 @@ def set_(
     Example: datacoolie watermark set bronze/flights time_hour=2013-02-01T00:00:00Z --yes
     """
     if kind is not None and kind not in KINDS:
-        raise SettingsError(f"--type is {kind!r}", remedy=f"Give one of {', '.join(KINDS)}.")
+        raise typer.BadParameter(f"{kind!r} is none of {', '.join(KINDS)}.", param_hint="--type")
     pairs = [pair.partition("=") for pair in values]
     if bad := [f"{name}{equals}{value}" for name, equals, value in pairs if not equals or not name]:
-        raise SettingsError(f"{bad[0]!r} is no column=value", remedy="Write column=value.")
+        raise typer.BadParameter(f"{bad[0]!r} is no column=value.", param_hint="VALUES")
     with _driver(metadata, project_dir, state) as driver:
         flow = _one(driver, dataflow)
+        _check_columns(flow, [name for name, _, _ in pairs])
         typed = {
             name: driver.watermarks.parse(value, name, flow, kind)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
             for name, _, value in pairs
         }
         told = ", ".join(f"{name} = {value}" for name, value in typed.items())
-        _ask(f"Set the watermark of {flow.label} to {told}?", yes=yes)
+        present = driver.watermarks.show(flow).effective
+        now = _marks(present.watermark) if present and present.watermark else "none"
+        _ask(f"Set the watermark of {flow.label}, now {now}, to {told}?", yes=yes)
         record = driver.watermarks.set(flow, typed)
     _tell(flow, record, as_json=as_json)
 
@@ -172,20 +178,15 @@ def import_(
 ) -> None:
     """Take over the watermarks of the DataCoolie framework.
 
-    Exit code 1 if one could not be read.
+    Exit code 1 if one could not be read or taken over.
 
     Example: datacoolie watermark import state/watermarks --dry-run
     """
     with _driver(metadata, project_dir, state) as driver:
-        url = "://" in source and source.split("://")[0].split("+")[0] in (
-            "sqlite",
-            "postgresql",
-            "mysql",
-            "mssql",
-            "oracle",
-        )
-        place = source if url else storage.resolve(source, driver.project_dir)
-        found = list(watermark_rows(place) if url else watermark_files(place))
+        if is_database(source):
+            found = list(watermark_rows(database_url(source, driver.project_dir)))
+        else:
+            found = list(watermark_files(storage.resolve(source, driver.project_dir)))
         done = driver.watermarks.take_over(
             found, driver.metadata.dataflows, dry_run=dry_run, force=force
         )
@@ -199,7 +200,7 @@ def import_(
             console.print(f"{name}: {one.outcome}{note}", markup=False)
         if not done:
             console.print("no watermark found", markup=False)
-    raise typer.Exit(1 if any(one.outcome == "unreadable" for one in done) else 0)
+    raise typer.Exit(1 if any(one.outcome in ("unreadable", "failed") for one in done) else 0)
 
 
 def _one(driver: DataCoolieDriver, named: str) -> Dataflow:
@@ -217,9 +218,33 @@ def _one(driver: DataCoolieDriver, named: str) -> Dataflow:
     return chosen[0]
 
 
+def _check_columns(flow: Dataflow, named: Sequence[str]) -> None:
+    known = {name.casefold(): name for name in flow.source.watermark_columns}
+    for name in named:
+        if name.casefold() not in known:
+            meant = nearest(name, known.values())
+            hint = f"Did you mean '{meant}'? " if meant else ""
+            raise SelectionError(
+                f"dataflow '{flow.label}' has no watermark column '{name}'",
+                remedy=f"{hint}It has: {', '.join(known.values()) or 'none'}.",
+            )
+
+
 def _ask(question: str, *, yes: bool) -> None:
-    if not yes and not typer.confirm(question, err=True):
+    """End with exit code 2, and nothing done, unless somebody agrees."""
+    if yes:
+        return
+    try:
+        agreed = typer.confirm(question, err=True)
+    except typer.Abort:
+        Console(stderr=True).print("nobody answered: nothing was done. --yes does not ask.")
+        raise typer.Exit(2) from None
+    if not agreed:
         raise typer.Exit(2)
+
+
+def _marks(watermark: Watermark) -> str:
+    return ", ".join(f"{name} {value}" for name, value in watermark.items())
 
 
 def _tell(flow: Dataflow, record: Any, *, as_json: bool) -> None:
@@ -227,7 +252,7 @@ def _tell(flow: Dataflow, record: Any, *, as_json: bool) -> None:
     if as_json:
         _print(document)
         return
-    mark = ", ".join(f"{name} {value}" for name, value in record.watermark.items()) or "none"
+    mark = _marks(record.watermark) or "none"
     after = ", the next load replaces what is there" if record.replace_next else ""
     Console(soft_wrap=True, highlight=False).print(
         f"{flow.label}: watermark {mark}, load {record.sequence}{after}", markup=False

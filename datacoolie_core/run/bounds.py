@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
@@ -243,8 +244,21 @@ def _overlap(dataflow: Dataflow, state: StateRecord, lower: Watermark) -> Overla
         return Overlap(followed_column(dataflow, column), bottom, stored, upper_inclusive=True)
     top = state.boundary.upto
     if top is None:
-        return Overlap()
+        return _from(dataflow, column, bottom)
     return Overlap(followed_column(dataflow, column), bottom, top)
+
+
+def _from(dataflow: Dataflow, column: str, bottom: Scalar | None) -> Overlap:
+    """Return the region from a value on; all rows if the destination may order it otherwise."""
+    target = destination_column(dataflow, column)
+    hint = hint_of(column, dataflow)
+    kept = hint is None or (
+        isinstance(bottom, datetime)
+        and hinted_type(column, hint, dataflow).kind.startswith("timestamp")
+    )
+    if bottom is None or target is None or not kept:
+        return Overlap()
+    return Overlap(target, bottom)
 
 
 def boundary_after_chunk(dataflow: Dataflow, state: StateRecord, window: Window) -> Boundary:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from datacoolie_core import storage
-from datacoolie_core.errors import DataCoolieError, WatermarkError
+from datacoolie_core.errors import DataCoolieError, StorageError, WatermarkError
 from datacoolie_core.run.watermarks import set_watermark, show
+from datacoolie_core.state.database import open_engine, shown
 from datacoolie_core.state.values import decode_watermark, encode_watermark
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ FILE = "watermark_value.json"
 TABLE = "dc_framework_watermarks"
 _NOTHING = {"", "null", "none", "{}"}
 _FOLDER_KEY = "__date_folder_partition__"
-Outcome = Literal["imported", "would import", "kept", "empty", "unknown dataflow", "unreadable"]
+Outcome = Literal[
+    "imported", "would import", "kept", "empty", "unknown dataflow", "unreadable", "failed"
+]
 
 
 @dataclass(frozen=True)
@@ -33,11 +36,13 @@ class Found:
         place: The file, or the table's row.
         key: Ends with the dataflow's id; in a table it is the id.
         text: JSON.
+        trouble: Why it has no text.
     """
 
     place: str
     key: str
     text: str
+    trouble: str | None = None
 
 
 @dataclass(frozen=True)
@@ -70,41 +75,47 @@ def watermark_files(root: str) -> Iterator[Found]:
     """
     for info in storage.list_files(root, recursive=True):
         folder, _, name = info.uri.rpartition("/")
-        if name == FILE:
-            yield Found(info.uri, folder.rpartition("/")[2], storage.read_text(info.uri))
+        if name != FILE:
+            continue
+        key = folder.rpartition("/")[2]
+        try:
+            yield Found(info.uri, key, storage.read_text(info.uri))
+        except StorageError as error:
+            yield Found(info.uri, key, "", trouble=error.message)
 
 
 def watermark_rows(url: str) -> Iterator[Found]:
     """Yield the watermarks of the framework's table.
 
     Args:
-        url: An SQLAlchemy URL.
+        url: As :func:`~datacoolie_core.state.database.database_url` gives it.
 
     Raises:
+        SettingsError: The URL is none, or a package is missing.
         WatermarkError: The database does not answer, or has no such table.
     """
-    from sqlalchemy import create_engine, text
-    from sqlalchemy.engine import make_url
+    from sqlalchemy import text
     from sqlalchemy.exc import SQLAlchemyError
 
+    engine = open_engine(url)
     try:
-        place = make_url(url)
-        if place.drivername == "postgresql":
-            place = place.set(drivername="postgresql+psycopg")
-        engine = create_engine(place)
         with engine.connect() as link:
             rows = link.execute(text(f"SELECT dataflow_id, current_value FROM {TABLE}")).all()  # noqa: S608
-        engine.dispose()
-    except (SQLAlchemyError, ModuleNotFoundError) as error:
-        cause = str(getattr(error, "orig", None) or type(error).__name__)
+    except SQLAlchemyError as error:
+        # the driver's own words: SQLAlchemy adds the statement and a link
+        cause = str(getattr(error, "orig", None) or type(error).__name__).strip()
         raise WatermarkError(
-            f"its watermarks can't be read ({cause.splitlines()[0]})",
-            place=f"table {TABLE}",
+            f"the framework's watermarks can't be read ({cause.splitlines()[0]})",
+            place=f"{shown(url)}, table {TABLE}",
             remedy="Check the URL, and that the framework's tables are there.",
             code="import_failed",
         ) from error
+    finally:
+        engine.dispose()
     for dataflow_id, value in rows:
-        yield Found(f"{TABLE}, dataflow_id '{dataflow_id}'", str(dataflow_id), value or "")
+        # a driver gives a JSON column as what the JSON says
+        written = value if isinstance(value, str) else json.dumps(value)
+        yield Found(f"{TABLE}, dataflow_id '{dataflow_id}'", str(dataflow_id), written)
 
 
 def import_watermarks(
@@ -115,7 +126,7 @@ def import_watermarks(
     dry_run: bool = False,
     force: bool = False,
 ) -> list[Imported]:
-    """Take over watermarks; a higher one that is there is kept.
+    """Take over watermarks; a column whose own value is as high or higher keeps it.
 
     The first load goes on above an imported watermark. Rows that tie with it, or lie above it, are
     compared with the destination, so that none is lost and none doubled.
@@ -144,22 +155,47 @@ def _imported(
             found.place, "unknown dataflow", message=f"no dataflow has the id of {found.key!r}"
         )
     try:
-        values, note = _values(found.text, flow)
+        values, note = _values(found, flow)
     except (WatermarkError, ValueError, TypeError, AttributeError) as error:
-        return Imported(found.place, "unreadable", flow, message=str(error))
+        told = error.message if isinstance(error, WatermarkError) else str(error)
+        return Imported(found.place, "unreadable", flow, message=told)
     if not values:
         return Imported(found.place, "empty", flow, message=note)
     try:
-        present = show(flow, context).effective
-        if present is not None and not force and not _higher(values, present.watermark):
-            return Imported(
-                found.place, "kept", flow, present.watermark, "ours is as high or higher"
-            )
-        if dry_run:
-            return Imported(found.place, "would import", flow, values, note)
-        state = set_watermark(flow, values, context)
+        return _taken(found, flow, values, note, context, dry_run=dry_run, force=force)
     except DataCoolieError as error:
-        return Imported(found.place, "unreadable", flow, message=str(error))
+        return Imported(found.place, "failed", flow, message=str(error))
+
+
+def _taken(
+    found: Found,
+    flow: Dataflow,
+    values: Mapping[str, Scalar],
+    note: str | None,
+    context: RunContext,
+    *,
+    dry_run: bool,
+    force: bool,
+) -> Imported:
+    """Set what is above the present watermark, or all of it by force."""
+    there = show(flow, context)
+    if there.trouble and not force:
+        return Imported(found.place, "failed", flow, message=there.trouble)
+    present = there.effective
+    if present is not None and not force:
+        if present.replace_next:
+            return Imported(found.place, "kept", flow, message="ours was reset")
+        values = {
+            column: value
+            for column, value in values.items()
+            if _higher(value, present.watermark.get(column))
+        }
+        if not values:
+            mine = present.watermark
+            return Imported(found.place, "kept", flow, mine, "ours is as high or higher")
+    if dry_run:
+        return Imported(found.place, "would import", flow, values, note)
+    state = set_watermark(flow, values, context)
     return Imported(found.place, "imported", flow, state.watermark, note)
 
 
@@ -171,10 +207,12 @@ def _owner(key: str, dataflows: Sequence[Dataflow]) -> Dataflow | None:
     return max(fits, key=lambda one: len(one.dataflow_id), default=None)
 
 
-def _values(text: str, flow: Dataflow) -> tuple[dict[str, Scalar], str | None]:
-    if text.strip().lower() in _NOTHING:
+def _values(found: Found, flow: Dataflow) -> tuple[dict[str, Scalar], str | None]:
+    if found.trouble:
+        raise ValueError(found.trouble)
+    if found.text.strip().lower() in _NOTHING:
         return {}, "no state"
-    document = json.loads(text)
+    document = json.loads(found.text)
     folder = document.pop(_FOLDER_KEY, None)
     columns = {name.casefold(): name for name in flow.source.watermark_columns}
     document = {column: value for column, value in document.items() if value is not None}
@@ -190,14 +228,11 @@ def _values(text: str, flow: Dataflow) -> tuple[dict[str, Scalar], str | None]:
     return values, f"left out, no watermark column: {', '.join(lost)}" if lost else None
 
 
-def _higher(values: Mapping[str, Scalar], present: Mapping[str, Scalar]) -> bool:
-    """Say whether any imported value is above the present one, or of another kind."""
-    for column, value in values.items():
-        if column not in present:
-            return True
-        try:
-            if value > present[column]:  # type: ignore[operator] # pyright: ignore[reportOperatorIssue]
-                return True
-        except TypeError:
-            return True
-    return False
+def _higher(value: Scalar, present: Scalar | None) -> bool:
+    """Say whether an imported value is above ours; of two kinds, ours is kept."""
+    if present is None:
+        return True
+    try:
+        return bool(value > present)  # type: ignore[operator] # pyright: ignore[reportOperatorIssue,reportUnknownArgumentType]
+    except TypeError:
+        return False

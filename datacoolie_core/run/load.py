@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from datacoolie_core.errors import WatermarkError
 from datacoolie_core.run.attempt import attempt
 from datacoolie_core.run.job import Job, Loaded
 from datacoolie_core.run.recover import with_destination_maximum
@@ -20,6 +21,8 @@ from datacoolie_core.writers.request import SupersededError
 if TYPE_CHECKING:
     from datacoolie_core.run.context import RunContext
     from datacoolie_core.run.prepare import Prepared
+    from datacoolie_core.state.destination import DestinationState
+    from datacoolie_core.state.record import StateRecord
 
 MAX_RESTARTS = 10
 
@@ -54,7 +57,7 @@ def baseline_of(prepared: Prepared, context: RunContext) -> Baseline:
     destination = writer_for(prepared.dataflow.destination).inspect(
         prepared.uri, prepared.dataflow.dataflow_id, prepared.storage_options
     )
-    baseline = reconcile(prepared.dataflow, stored, destination, anew=context.full_refresh)
+    baseline = _reconciled(prepared, stored, destination, context)
     if baseline.destination_maximum:
         baseline = with_destination_maximum(baseline, prepared)
     for _, text in baseline.warnings:
@@ -63,6 +66,19 @@ def baseline_of(prepared: Prepared, context: RunContext) -> Baseline:
         mark = ", ".join(f"{k} {v}" for k, v in baseline.state.watermark.items()) or "none"
         context.info(prepared.original, f"state recovered from the destination: watermark {mark}")
     return baseline
+
+
+def _reconciled(
+    prepared: Prepared,
+    stored: StateRecord | None,
+    destination: DestinationState,
+    context: RunContext,
+) -> Baseline:
+    try:
+        return reconcile(prepared.dataflow, stored, destination, anew=context.full_refresh)
+    except WatermarkError as error:
+        error.place = error.place or prepared.uri
+        raise
 
 
 def _found_done(job: Job, baseline: Baseline, context: RunContext) -> Loaded:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -78,11 +78,13 @@ class Locks:
 
 def _write_owner(path: Path) -> None:
     since = clock.utc_now().isoformat(timespec="seconds")
-    path.write_text(f"process {os.getpid()} on {socket.gethostname()}, since {since}")
+    # only for the message of who comes second: a full disk must not stop the run that has the lock
+    with suppress(OSError):
+        path.write_text(f"process {os.getpid()} on {socket.gethostname()}, since {since}")
 
 
 def _read_owner(path: Path) -> str:
     try:
-        return path.read_text() or "no details"
+        return path.read_text(errors="replace") or "no details"
     except OSError:
         return "no details"

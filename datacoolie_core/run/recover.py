@@ -31,7 +31,8 @@ def with_destination_maximum(baseline: Baseline, prepared: Prepared) -> Baseline
                 "nothing says how far the last load came",
                 dataflow=dataflow.dataflow_id,
                 place=prepared.uri,
-                remedy="Say it: restore the state file, or rebuild the table with --full-refresh.",
+                remedy="Say it with `datacoolie watermark set`, or rebuild the table with"
+                " --full-refresh.",
                 code="log_cleaned",
             )
         value = writer_for(dataflow.destination).column_maximum(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+import math
+import re
+from datetime import UTC, date, datetime, time
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Literal
 
@@ -19,12 +21,20 @@ if TYPE_CHECKING:
     from datacoolie_core.plan.windows import Scalar
     from datacoolie_core.run.context import RunContext
 
-Kind = Literal["int", "float", "decimal", "date", "timestamp", "text"]
-KINDS: tuple[Kind, ...] = ("int", "float", "decimal", "date", "timestamp", "text")
+Kind = Literal["int", "float", "decimal", "date", "timestamp", "time", "text"]
+KINDS: tuple[Kind, ...] = (
+    "int",
+    "float",
+    "decimal",
+    "date",
+    "timestamp",
+    "time",
+    "text",
+)
 _PYTHON: tuple[tuple[type, Kind], ...] = (
     (datetime, "timestamp"),
     (date, "date"),
-    (bool, "text"),
+    (time, "time"),
     (int, "int"),
     (float, "float"),
     (Decimal, "decimal"),
@@ -32,6 +42,7 @@ _PYTHON: tuple[tuple[type, Kind], ...] = (
 )
 _LOGICAL: tuple[tuple[str, Kind], ...] = (
     ("timestamp", "timestamp"),
+    ("time", "time"),
     ("date", "date"),
     ("int", "int"),
     ("uint", "int"),
@@ -91,9 +102,45 @@ def typed_value(
             " --type.",
             code="bad_watermark",
         ) from error
-    if isinstance(value, datetime) and value.tzinfo is None and zone is None:
-        aware = isinstance(before, datetime) and before.tzinfo is not None
-        value = value.replace(tzinfo=UTC) if aware else value
+    if not isinstance(value, datetime) or not isinstance(before, datetime) or zone is not None:
+        return value
+    return _like(value, before, column, dataflow)
+
+
+def _like(value: datetime, before: datetime, column: str, dataflow: Dataflow) -> datetime:
+    """Return an instant where the watermark is an instant, and a local time where it is one."""
+    if before.tzinfo is not None:
+        return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    if value.tzinfo is None:
+        return value
+    raise WatermarkError(
+        f"{value.isoformat()} has a time zone, the column's values have none",
+        dataflow=dataflow.label,
+        place=f"column '{column}'",
+        remedy=f"Write it as the source does, such as {before.isoformat()}, or declare the zone"
+        " of the values: transform.configure.timestamp_timezone.",
+        code="bad_watermark",
+    )
+
+
+def _whole(text: str) -> int:
+    # int() also takes 1_000 and other scripts' digits, which is more likely a slip
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        raise ValueError(text)
+    return int(text)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+def _decimal(text: str) -> Decimal:
+    value = Decimal(text)
+    if not value.is_finite():
+        raise ValueError(text)
     return value
 
 
@@ -103,10 +150,11 @@ def _timestamp(text: str) -> datetime:
 
 
 _READERS: dict[Kind, Callable[[str], Scalar]] = {
-    "int": int,
-    "float": float,
-    "decimal": Decimal,
+    "int": _whole,
+    "float": _finite,
+    "decimal": _decimal,
     "date": date.fromisoformat,
+    "time": time.fromisoformat,
     "timestamp": _timestamp,
     "text": str,
 }
@@ -116,7 +164,7 @@ def _kind_of(
     column: str, dataflow: Dataflow, present: Mapping[str, Scalar], context: RunContext
 ) -> Kind:
     for name, value in present.items():
-        if name.casefold() == column.casefold():
+        if name.casefold() == column.casefold() and not isinstance(value, bool | bytes):
             return next(kind for python, kind in _PYTHON if isinstance(value, python))
     for hint in dataflow.transform.schema_hints:
         if hint.column_name.casefold() == column.casefold() and hint.is_active:

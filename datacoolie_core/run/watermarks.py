@@ -6,21 +6,24 @@ and every store agree on it, and a run that comes later finds it the newest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from datacoolie_core.errors import DataCoolieError, WatermarkError
+from datacoolie_core.errors import DataCoolieError, WatermarkError, nearest
 from datacoolie_core.readers.batch import Observation
 from datacoolie_core.run.bounds import appends
 from datacoolie_core.run.job import Job
-from datacoolie_core.run.load import baseline_of
+from datacoolie_core.run.load import MAX_RESTARTS, baseline_of
 from datacoolie_core.run.next_state import commit_info
 from datacoolie_core.run.prepare import Prepared, prepare_destination
+from datacoolie_core.run.recover import with_destination_maximum
+from datacoolie_core.run.reread import tells_own_rows
 from datacoolie_core.run.saved_state import load_state, save_state
+from datacoolie_core.state.reconcile import reconcile
 from datacoolie_core.state.record import Boundary
 from datacoolie_core.state.values import encode_watermark
 from datacoolie_core.writers.destination import writer_for
-from datacoolie_core.writers.request import Commit, WriteRequest
+from datacoolie_core.writers.request import Commit, SupersededError, WriteRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,6 +45,7 @@ class Shown:
         effective: What the next run starts from; None if that can't be told.
         agrees: Whether both say the same.
         trouble: Why it can't be told.
+        warnings: What a run that starts now would warn of.
     """
 
     dataflow: Dataflow
@@ -81,9 +85,13 @@ def show(dataflow: Dataflow, context: RunContext) -> Shown:
     except DataCoolieError as error:
         return Shown(dataflow, agrees=False, trouble=str(error))
     effective = baseline.state if baseline.state.sequence else None
-    same = (stored.sequence if stored else 0) == (effective.sequence if effective else 0)
+    same = _account(stored) == _account(effective)
     told = [text for _, text in baseline.warnings]
     return Shown(dataflow, stored, effective, same, warnings=told)
+
+
+def _account(state: StateRecord | None) -> tuple[int, Watermark]:
+    return (0, {}) if state is None else (state.sequence, state.watermark)
 
 
 def set_watermark(
@@ -105,10 +113,12 @@ def set_watermark(
     known = {name.casefold(): name for name in dataflow.source.watermark_columns}
     wrong = [name for name in values if name.casefold() not in known]
     if wrong:
+        meant = nearest(wrong[0], known.values())
+        hint = f"Did you mean '{meant}'? " if meant else ""
         raise WatermarkError(
             f"'{wrong[0]}' is no watermark column of it",
             dataflow=dataflow.label,
-            remedy=f"Its watermark columns are: {', '.join(known.values()) or 'none'}.",
+            remedy=f"{hint}Its watermark columns are: {', '.join(known.values()) or 'none'}.",
             code="unknown_column",
         )
     named = {known[name.casefold()]: value for name, value in values.items()}
@@ -131,7 +141,8 @@ def reset_watermark(
         WatermarkError: Replacing the table would take the rows of other dataflows.
     """
     replaces = appends(dataflow) and not keep_rows
-    if replaces and dataflow.dataflow_id in context.shared:
+    shared = dataflow.dataflow_id in context.shared and not tells_own_rows(dataflow)
+    if replaces and shared:
         raise WatermarkError(
             "other active dataflows write the same destination, so that its next load can't "
             "replace what is there",
@@ -163,17 +174,44 @@ def _written(
     """Write the new state under the dataflow's lock: the destination first, then the store."""
     with context.locks.dataflow(dataflow.dataflow_id):
         prepared = _prepared(dataflow, context)
-        baseline = baseline_of(prepared, context)
-        state = _next(baseline, values, dataflow).evolve(
-            sequence=baseline.sequence,
-            run_id=context.run_id,
-            updated_at=context.now().isoformat(),
-            replace_next=replace_next,
-            recovered=False,
-        )
-        state = _committed(prepared, baseline, state, context)
-        save_state(context.store, state)
-        return state
+        for restart in range(MAX_RESTARTS):
+            baseline = _told(prepared, values, context, anew=replace_next)
+            state = _next(baseline, values, dataflow).evolve(
+                sequence=baseline.sequence,
+                run_id=context.run_id,
+                updated_at=context.now().isoformat(),
+                replace_next=replace_next,
+                recovered=False,
+            )
+            try:
+                state = _committed(prepared, baseline, state, context)
+            except SupersededError:
+                # a run on another machine committed in between
+                if restart + 1 == MAX_RESTARTS:
+                    raise
+                continue
+            save_state(context.store, state)
+            return state
+    raise AssertionError("unreachable")
+
+
+def _told(
+    prepared: Prepared, values: Watermark | None, context: RunContext, *, anew: bool
+) -> Baseline:
+    """Return where the dataflow stands, also where a run refuses to go on.
+
+    Saying the watermark is the way out of a foreign change and of a log that no longer says it.
+    """
+    dataflow = prepared.dataflow
+    stored = load_state(context.store, dataflow.dataflow_id)
+    seen = writer_for(dataflow.destination).inspect(
+        prepared.uri, dataflow.dataflow_id, prepared.storage_options
+    )
+    baseline = reconcile(dataflow, stored, replace(seen, foreign=()), anew=anew)
+    named = dataflow.source.watermark_columns if values is None else tuple(values)
+    if baseline.destination_maximum and set(dataflow.source.watermark_columns) - set(named):
+        baseline = with_destination_maximum(baseline, prepared)
+    return baseline
 
 
 def _next(baseline: Baseline, values: Watermark | None, dataflow: Dataflow) -> StateRecord:

@@ -177,7 +177,7 @@ class Manifest:
             dataflow_id=document["dataflow_id"],
             table_id=document["table_id"],
             claim=int(document["claim"]),
-            sequence=document["sequence"],
+            sequence=None if document["sequence"] is None else int(document["sequence"]),
             commit=document["commit"],
             files=tuple(FileEntry(**one) for one in document["files"]),
             layouts=document["layouts"],

@@ -58,7 +58,7 @@ def state_of_commit(info: Mapping[str, Any], destination: DestinationState) -> S
     """Return the state that a commit's ``datacoolie`` object carries.
 
     Raises:
-        WatermarkError: When the commit was written by a newer version.
+        WatermarkError: When the commit was written by a newer version, or was edited.
     """
     if info.get("format") != FORMAT:
         raise WatermarkError(
@@ -67,6 +67,18 @@ def state_of_commit(info: Mapping[str, Any], destination: DestinationState) -> S
             remedy="Upgrade datacoolie-dagster.",
             code="state_format",
         )
+    try:
+        return _decoded(info, destination)
+    except (WatermarkError, ValueError, KeyError, TypeError, AttributeError) as error:
+        why = error.message if isinstance(error, WatermarkError) else error
+        raise WatermarkError(
+            f"the state in the destination's newest commit of this dataflow is broken ({why})",
+            remedy="Load it anew with --full-refresh.",
+            code="state_broken",
+        ) from error
+
+
+def _decoded(info: Mapping[str, Any], destination: DestinationState) -> StateRecord:
     covered = info.get("covered_from")
     return StateRecord(
         dataflow_id=info["dataflow_id"],
@@ -110,7 +122,7 @@ def reconcile(
         return _without_commits(dataflow, known, destination, highest)
     if destination.commit is None:
         return _without_log(known, destination, highest)
-    state = state_of_commit(destination.commit, destination)
+    state = _committed(destination.commit, destination, known, anew=anew)
     warnings = list(_adoption_warnings(stored, state, destination))
     reload = False
     changes = [] if _reads_everything(dataflow, state) else _rewrites(destination)
@@ -125,6 +137,18 @@ def reconcile(
         own_commit=destination.commit,
         warnings=tuple(warnings),
     )
+
+
+def _committed(
+    info: Mapping[str, Any], destination: DestinationState, known: StateRecord, *, anew: bool
+) -> StateRecord:
+    """Return the state of the newest commit; a load that replaces all needs no more than its number."""
+    try:
+        return state_of_commit(info, destination)
+    except WatermarkError as error:
+        if not anew or error.code != "state_broken":
+            raise
+        return StateRecord(known.dataflow_id, sequence=destination.sequence or 0)
 
 
 def _without_commits(

@@ -7,7 +7,8 @@ import threading
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from datacoolie_core.errors import SettingsError, WatermarkError
+from datacoolie_core.errors import WatermarkError
+from datacoolie_core.state.database import open_engine, shown
 from datacoolie_core.state.record import StateRecord
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 TABLE = "datacoolie_state"
+_WAY_OUT = "Delete the row: the next run takes its state from the destination itself."
 
 
 class SqlStateStore:
@@ -41,14 +43,8 @@ class SqlStateStore:
 
     @cached_property
     def place(self) -> str:
-        """The URL without its password, for messages."""
-        from sqlalchemy.engine import make_url
-        from sqlalchemy.exc import ArgumentError
-
-        try:
-            return make_url(self._url).render_as_string(hide_password=True)
-        except ArgumentError:
-            return "the state's database"
+        """The URL without its secrets, for messages."""
+        return shown(self._url)
 
     def load(self, dataflow_id: str) -> StateRecord | None:
         """Return the record, or None if there is no row.
@@ -70,12 +66,13 @@ class SqlStateStore:
         try:
             record = StateRecord.from_json(json.loads(text))
         except WatermarkError as error:
-            raise self._broken(dataflow_id, error.message, error.remedy, error.code) from error
+            remedy = error.remedy or _WAY_OUT
+            raise self._broken(dataflow_id, error.message, remedy, error.code) from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise self._broken(
                 dataflow_id,
                 f"the state is broken ({error})",
-                "Delete the row: the next run takes its state from the destination itself.",
+                _WAY_OUT,
                 "state_broken",
             ) from error
         if record.dataflow_id != dataflow_id:
@@ -133,7 +130,7 @@ class SqlStateStore:
             self._make()
             with self._engine.begin() as link:
                 return work(link)
-        except SQLAlchemyError as error:
+        except (SQLAlchemyError, OSError) as error:
             # the driver's own words: SQLAlchemy adds the statement with its values
             cause = str(getattr(error, "orig", None) or type(error).__name__).strip()
             first = cause.splitlines()[0] if cause else type(error).__name__
@@ -190,25 +187,4 @@ class SqlStateStore:
 
     @cached_property
     def _engine(self) -> Engine:
-        from sqlalchemy import create_engine, make_url
-        from sqlalchemy.exc import ArgumentError, NoSuchModuleError
-
-        try:
-            url = make_url(self._url)
-            if url.drivername in ("postgresql", "postgres"):
-                url = url.set(drivername="postgresql+psycopg")
-            waits = {"timeout": 60} if url.get_backend_name() == "sqlite" else {}
-            return create_engine(url, pool_pre_ping=True, connect_args=waits)
-        except (ArgumentError, NoSuchModuleError) as error:
-            raise SettingsError(
-                f"the state's database is not understood ({type(error).__name__})",
-                place=self.place,
-                remedy="Write sqlite:///path/to/state.db or postgresql://user@host/database.",
-            ) from error
-        except ModuleNotFoundError as error:
-            raise SettingsError(
-                f"the database needs the package '{error.name}'",
-                place=self.place,
-                remedy="Install datacoolie-dagster[postgresql], or the database's own driver.",
-                code="missing_package",
-            ) from error
+        return open_engine(self._url)

@@ -11,6 +11,11 @@ from datacoolie_core import storage
 from datacoolie_core.errors import DataCoolieError, WatermarkError
 from datacoolie_core.state.record import StateRecord
 
+_WAY_OUT = (
+    "Delete the file: the next run takes its state from the destination, the Delta table's log or "
+    "the manifest of a folder of files."
+)
+
 
 class StateStore(Protocol):
     """Keeps one record a dataflow, keyed by ``dataflow_id`` alone."""
@@ -55,7 +60,7 @@ class FileStateStore:
                 error.message,
                 dataflow=dataflow_id,
                 place=path,
-                remedy=error.remedy,
+                remedy=error.remedy or _WAY_OUT,
                 code=error.code,
             ) from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -63,10 +68,7 @@ class FileStateStore:
                 f"the state file is broken ({error})",
                 dataflow=dataflow_id,
                 place=path,
-                remedy=(
-                    "Delete the file: the next run takes its state from the destination, the "
-                    "Delta table's log or the manifest of a folder of files."
-                ),
+                remedy=_WAY_OUT,
                 code="state_broken",
             ) from error
         if record.dataflow_id != dataflow_id:

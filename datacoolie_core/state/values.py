@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import math
 from datetime import UTC, date, datetime, time
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from datacoolie_core.errors import WatermarkError
@@ -45,6 +46,8 @@ def _encode_tagged(value: Scalar) -> dict[str, str]:
     if isinstance(value, time):
         return {"__time__": value.isoformat()}
     if isinstance(value, Decimal):
+        if not value.is_finite():
+            raise WatermarkError(f"{value} can't be a watermark", code="bad_watermark")
         return {"__decimal__": str(value)}
     if isinstance(value, bytes):
         return {"__binary__": base64.b64encode(value).decode()}
@@ -60,7 +63,7 @@ _DECODERS: dict[str, Any] = {
     "__date__": date.fromisoformat,
     "__time__": time.fromisoformat,
     "__decimal__": Decimal,
-    "__binary__": base64.b64decode,
+    "__binary__": partial(base64.b64decode, validate=True),
 }
 
 
@@ -73,16 +76,24 @@ def decode(value: Any) -> Scalar | None:
     Raises:
         WatermarkError: For a tag or a text that no version of the format has.
     """
-    if not isinstance(value, dict):
+    if isinstance(value, float) and not math.isfinite(value):
+        raise WatermarkError(f"{value} can't be a watermark", code="bad_watermark")
+    if value is None or isinstance(value, bool | int | float | str):
         return value
+    if not isinstance(value, dict):
+        raise WatermarkError(f"{value!r} is no watermark value", code="bad_watermark")
     tagged: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
     if len(tagged) == 1:
         tag, text = next(iter(tagged.items()))
         if tag in _DECODERS and isinstance(text, str):
             try:
-                return _DECODERS[tag](text)
-            except ValueError as error:
-                raise WatermarkError(f"{text!r} is no {tag.strip('_')}") from error
+                found: Scalar = _DECODERS[tag](text)
+            except (ValueError, InvalidOperation) as error:
+                raise WatermarkError(
+                    f"{text!r} is no {tag.strip('_')}", code="bad_watermark"
+                ) from error
+            if not isinstance(found, Decimal) or found.is_finite():
+                return found
     raise WatermarkError(f"{tagged!r} is no watermark value", code="bad_watermark")
 
 

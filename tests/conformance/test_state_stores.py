@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import multiprocessing
 import sqlite3
+import sys
 import threading
+import traceback
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from uuid import uuid4
@@ -20,15 +22,25 @@ from datacoolie_core.state.record import Boundary, StateRecord
 pytest_plugins = ("tests.postgres",)
 
 
-@pytest.fixture(params=["file", "memory", "sqlite", "postgresql"])
-def location(request, tmp_path):
-    if request.param == "postgresql":
+def place_of(kind, request, tmp_path):
+    if kind == "postgresql":
         return request.getfixturevalue("postgres_url")
     return {
         "file": str(tmp_path / "state"),
         "memory": f"memory://state-{uuid4().hex}",
-        "sqlite": f"sqlite:///{tmp_path}/state.db",
-    }[request.param]
+        "sqlite": f"sqlite:///{tmp_path}/new folder/state.db",
+    }[kind]
+
+
+@pytest.fixture(params=["file", "memory", "sqlite", "postgresql"])
+def location(request, tmp_path):
+    return place_of(request.param, request, tmp_path)
+
+
+@pytest.fixture(params=["file", "sqlite", "postgresql"])
+def shared_location(request, tmp_path):
+    """A place that several processes reach."""
+    return place_of(request.param, request, tmp_path)
 
 
 @pytest.fixture
@@ -140,20 +152,19 @@ def save_many(location, folder, identifier):
         store.save(StateRecord(identifier, sequence, {"c": sequence}))
 
 
-def test_processes_that_begin_at_once_all_find_the_store_made(location, tmp_path):
-    if location.startswith("memory://"):
-        pytest.skip("a memory store is one process's own")
+def test_processes_that_begin_at_once_all_find_the_store_made(shared_location, tmp_path):
+    """wm-parallel-flows-clobber-state."""
     names = [f"p{uuid4().hex}" for _ in range(3)]
     spawn = multiprocessing.get_context("spawn")
     children = [
-        spawn.Process(target=save_many, args=(location, str(tmp_path), one)) for one in names
+        spawn.Process(target=save_many, args=(shared_location, str(tmp_path), one)) for one in names
     ]
     for child in children:
         child.start()
     for child in children:
         child.join(60)
     assert [child.exitcode for child in children] == [0, 0, 0]
-    store = open_store(location, str(tmp_path))
+    store = open_store(shared_location, str(tmp_path))
     assert [store.load(one).sequence for one in names] == [7, 7, 7]
 
 
@@ -249,6 +260,51 @@ def test_relative_places_start_at_the_project(tmp_path):
     assert columns == ["dataflow_id", "sequence", "document", "run_id", "updated_at"]
 
 
-def test_an_url_that_is_none_is_refused(tmp_path):
-    with pytest.raises(SettingsError):
-        open_store("sqlite+nonsense:///x", str(tmp_path)).load("x")
+SECRET = "hunter2"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"sqlite+nonsense://me:{SECRET}@/x",
+        f"postgresql://me:{SECRET}@host:noport/db",
+        f"postgresql://me:{SECRET}@host:99999999999/db",
+        f"postgresql+nonsense://me:{SECRET}@host/db",
+        f"postgresql:me:{SECRET}@host/db",
+        f"postgresql://127.0.0.1:1/db?user=me&password={SECRET}",
+        f"postgresql://me:{SECRET}@127.0.0.1:1/db?nonsense={SECRET}",
+    ],
+)
+def test_no_error_shows_a_secret_of_the_url(tmp_path, url):
+    store = open_store(url, str(tmp_path))
+    with pytest.raises((SettingsError, WatermarkError)) as caught:
+        store.load("x")
+    told = "".join(traceback.format_exception(caught.value)) + repr(store)
+    assert SECRET not in told
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite:///:memory:"])
+def test_a_database_in_memory_is_refused(tmp_path, url):
+    with pytest.raises(SettingsError, match=r"sqlite:///state\.db"):
+        open_store(url, str(tmp_path)).load("x")
+
+
+def test_a_missing_driver_names_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(SettingsError, match=r"datacoolie-dagster\[postgresql\]"):
+        open_store("postgresql://me@host/db", str(tmp_path)).load("x")
+
+
+def test_a_folder_that_a_file_is_in_the_way_of_is_named(tmp_path):
+    (tmp_path / "taken").write_text("")
+    for place in ("taken/state", "sqlite:///taken/state.db"):
+        with pytest.raises(WatermarkError, match="taken") as caught:
+            open_store(place, str(tmp_path)).save(StateRecord("x", 1))
+        assert caught.value.code == "state_not_saved"
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path):
+    (tmp_path / "state.db").write_text("no database at all, but long enough to be read as one" * 9)
+    with pytest.raises(WatermarkError, match=r"state\.db"):
+        open_store("sqlite:///state.db", str(tmp_path)).load("x")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import json
-import sqlite3
 from datetime import UTC, datetime
 
 import polars as pl
@@ -12,9 +12,8 @@ from deltalake import DeltaTable, write_deltalake
 from typer.testing import CliRunner
 
 from datacoolie_core import SqlStateStore
-from datacoolie_core.cli.main import app
+from datacoolie_core.cli.main import app, main
 from datacoolie_core.errors import BusyError, WatermarkError
-from datacoolie_core.run.import_watermarks import watermark_files, watermark_rows
 from datacoolie_core.state.stores import FileStateStore
 
 
@@ -197,101 +196,6 @@ def test_a_type_that_nothing_says_has_to_be_named(project):
         assert driver.watermarks.parse("1", "id", flow_of(driver), "int") == 1
 
 
-# --- the framework's watermarks
-
-
-def framework_file(project, folder, text):
-    path = project.root / "old" / folder / "watermark_value.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(text)
-    return path
-
-
-def take_over(project, **options):
-    with project.driver() as driver:
-        found = list(watermark_files(str(project.root / "old")))
-        return driver.watermarks.take_over(found, driver.metadata.dataflows, **options)
-
-
-def test_a_file_is_found_by_its_id_whatever_the_name_was(project):
-    """W32: a renamed dataflow keeps its state."""
-    project.flow("renamed", dataflow_id="id-1", watermark=["id"])
-    framework_file(project, "bronze_old_name_id-1", '{"id": 2}')
-    (done,) = take_over(project)
-    assert (done.outcome, done.watermark) == ("imported", {"id": 2})
-
-
-def test_the_first_load_goes_on_in_a_table_that_the_framework_wrote(project):
-    """Ties with the watermark are met, not doubled and not lost."""
-    write_deltalake(project.path(), frame(1, 2, 3).to_arrow())
-    project.flow("f", watermark=["id"])
-    framework_file(project, "f_f", '{"id": 3}')
-    project.write("t", "a.parquet", frame(1, 2, 3, 3, 4))
-    take_over(project)
-    project.run_one()
-    assert project.ids() == [1, 2, 3, 3, 4]
-    project.write("t", "b.parquet", frame(4, 5))
-    project.run_one()
-    assert project.ids() == [1, 2, 3, 3, 4, 4, 5]
-
-
-def test_tagged_values_keep_their_type(project):
-    project.flow("f", watermark=["ts"])
-    framework_file(project, "f", '{"TS": {"__datetime__": "2025-01-09T00:00:00+00:00"}}')
-    (done,) = take_over(project)
-    assert done.watermark == {"ts": datetime(2025, 1, 9, tzinfo=UTC)}
-
-
-@pytest.mark.parametrize(
-    ("folder", "text", "outcome"),
-    [
-        ("x_f", "null", "empty"),
-        ("x_f", "  ", "empty"),
-        ("x_f", "{}", "empty"),
-        ("x_f", "{", "unreadable"),
-        ("x_f", '{"id": {"__nonsense__": 1}}', "unreadable"),
-        ("x_unknown", '{"id": 1}', "unknown dataflow"),
-        ("x_f", '{"other": 1}', "empty"),
-        ("x_f", '{"id": 4, "__date_folder_partition__": "2025-01-01"}', "kept"),
-    ],
-)
-def test_each_watermark_says_what_became_of_it(loaded, folder, text, outcome):
-    framework_file(loaded, folder, text)
-    (done,) = take_over(loaded)
-    assert done.outcome == outcome
-    assert "old" in done.place
-
-
-def test_a_lower_one_is_taken_over_only_by_force(loaded):
-    framework_file(loaded, "x_f", '{"id": 2}')
-    assert take_over(loaded)[0].outcome == "kept"
-    assert take_over(loaded, dry_run=True, force=True)[0].outcome == "would import"
-    assert take_over(loaded, force=True)[0].watermark == {"id": 2}
-
-
-def test_the_frameworks_table_is_read(project):
-    project.flow("f", watermark=["id"])
-    path = project.root / "framework.db"
-    with sqlite3.connect(path) as link:
-        link.execute(
-            "CREATE TABLE dc_framework_watermarks (watermark_id, dataflow_id, current_value,"
-            " previous_value, job_id, dataflow_run_id, updated_at)"
-        )
-        link.execute(
-            "INSERT INTO dc_framework_watermarks VALUES (1, 'f', '{\"id\": 9}', 0, 0, 0, 0)"
-        )
-    with project.driver() as driver:
-        (done,) = driver.watermarks.take_over(
-            list(watermark_rows(f"sqlite:///{path}")), driver.metadata.dataflows
-        )
-    assert (done.outcome, done.watermark) == ("imported", {"id": 9})
-
-
-def test_a_database_without_the_table_is_an_error_that_says_so(tmp_path):
-    with pytest.raises(WatermarkError, match="dc_framework_watermarks"):
-        list(watermark_rows(f"sqlite:///{tmp_path}/empty.db"))
-
-
 # --- the command line
 
 
@@ -328,11 +232,64 @@ def test_a_question_is_asked_and_no_means_no(call):
     call("set", "bronze/f", "id=3", answer="y\n")
 
 
-def test_import_by_the_command_line(call, loaded):
-    framework_file(loaded, "x_f", '{"id": 9}')
-    done = json.loads(call("import", "old", "--dry-run", "--json"))["watermarks"]
-    assert [one["outcome"] for one in done] == ["would import"]
-    assert "imported" in call("import", "old")
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("set", "bronze/f", "id=3", "--type", "nonsense"), "nonsense"),
+        (("set", "bronze/f", "id"), "column=value"),
+        (("set", "bronze/f", "idd=3"), "Did you mean 'id'?"),
+        (("set", "bronze/g", "id=3"), "Did you mean 'bronze/f'?"),
+        (("reset", "bronze/g"), "Did you mean 'bronze/f'?"),
+        (("set", "bronze/f", "id=3"), "--yes"),
+    ],
+)
+def test_wrong_usage_is_exit_code_two_and_changes_nothing(call, command_line, arguments, told):
+    code, told_there = command_line(*arguments)
+    assert code == 2
+    assert told in told_there
+    (shown,) = json.loads(call("show", "--json"))["dataflows"]
+    assert (shown["watermark"], shown["sequence"]) == ({"id": 5}, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("set", "bronze/f", "id=x", "--yes"), 1),
+        (("import", "nothing here"), 3),
+        (("import", "sqlite:///empty.db"), 1),
+        (("show", "--state", "postgresql://me:hunter2@h:noport/db"), 1),
+        (("set", "bronze/f", "id=3", "--yes", "--state", "sqlite://"), 3),
+    ],
+)
+def test_other_failures_have_their_codes_and_show_no_secret(command_line, arguments, code):
+    found, told = command_line(*arguments)
+    assert found == code, told
+    assert "hunter2" not in told
+
+
+@pytest.fixture
+def command_line(loaded, call, capfd, monkeypatch):
+    """The command as a process calls it, with nobody there to answer."""
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+
+    def run(*arguments):
+        command = [*arguments, "--project-dir", str(loaded.root), "-m", "metadata.json"]
+        with pytest.raises(SystemExit) as ended:
+            main(["watermark", *command])
+        told = capfd.readouterr()
+        return ended.value.code, told.out + told.err
+
+    return run
+
+
+def test_the_command_line_keeps_the_state_in_a_database(call, loaded):
+    there = ("--state", "sqlite:///new/state.db")
+    assert "id 3" in call("set", "bronze/f", "id=3", "--yes", *there)
+    (shown,) = json.loads(call("show", "--json", *there))["dataflows"]
+    assert (shown["watermark"], shown["agrees"]) == ({"id": 3}, True)
+    (shown,) = json.loads(call("show", "--json"))["dataflows"]
+    assert (shown["watermark"], shown["agrees"]) == ({"id": 3}, False)
+    assert SqlStateStore(f"sqlite:///{loaded.root}/new/state.db").load("f").sequence == 2
 
 
 @pytest.mark.parametrize("command", ["show", "set", "reset", "import"])

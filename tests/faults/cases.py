@@ -136,7 +136,7 @@ def sample() -> list[Case]:
 
     A run that is struck at several points is prepared once, so few runs are chosen first.
     """
-    everything = all_cases()
+    everything = list(all_cases())
     random.Random(8).shuffle(everything)
     runs = _covering({case.run_key: _runs_of_case(case) for case in everything})
     wanted = {case: _pairs(case) for case in everything if case.run_key in runs}

@@ -214,15 +214,15 @@ def run(job: dict[str, Any]) -> int:
         gate.with_suffix(f".{os.getpid()}.ready").touch()
         while not gate.exists():
             time.sleep(0.002)
-    results, failed = [], False
+    results, status = [], 0
     with _small_disk(job.get("fsize")):
         for step in job["steps"]:
             found = _cli(step) if step["do"] == "cli" else _step(job, step, points)
             results.append(found.to_json())
-            failed |= found.has_failures
+            status = found.code if isinstance(found, Exit) else max(status, found.has_failures)
     done = {"results": results, "reached": dict(points.seen)}
     Path(job["out"]).write_text(json.dumps(done, default=str))
-    return 1 if failed else 0
+    return int(status)
 
 
 def _recovery(points: Points) -> None:

@@ -119,7 +119,7 @@ BEFORE_COMMIT = ["reading", "next-file-opened", "staged", "committing"]
 
 @pytest.mark.parametrize("load", UPKEEP)
 @pytest.mark.parametrize("point", BEFORE_COMMIT if ALL else ["next-file-opened", "committing"])
-@pytest.mark.parametrize("how", ["ours", "optimize", "vacuum, lite"])
+@pytest.mark.parametrize("how", ["ours", "optimize", "vacuum, lite", "vacuum, everything"])
 def test_maintenance_beside_a_load_takes_nothing_from_it(
     zygote, shared, tmp_path, load, point, how
 ):
@@ -142,8 +142,13 @@ def _maintain(lab: Lab, how: str) -> None:
         lab.run({"do": "maintain"})
     elif how == "optimize":
         DeltaTable(str(lab.folder)).optimize.compact()
-    else:
+    elif how == "vacuum, lite":
         DeltaTable(str(lab.folder)).vacuum(dry_run=False)
+    else:
+        # takes the files of loads that run: nobody should, somebody will
+        DeltaTable(str(lab.folder)).vacuum(
+            retention_hours=0, dry_run=False, enforce_retention_duration=False, full=True
+        )
 
 
 @pytest.mark.parametrize("load", UPKEEP)
