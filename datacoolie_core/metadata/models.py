@@ -172,7 +172,7 @@ class DestinationConfigure(OpenModel):
     scd2_effective_column: Annotated[str | None, BlankIsNone] = None
     """SQL for the instant from which a version is valid."""
     replace_by_watermark: bool = False
-    """Whether merge_overwrite replaces the window that was read, not only the keys."""
+    """Whether merge_overwrite replaces what was read again, in place of the rows of its keys."""
     datacoolie: Annotated[DestinationOptions, AsObject] = Field(default_factory=DestinationOptions)
     """Our own keys."""
 

@@ -35,8 +35,7 @@ def load(job: Job, context: RunContext) -> Loaded:
     """
     for restart in range(MAX_RESTARTS):
         baseline = baseline_of(job.prepared, context)
-        key = job.window.key if job.window else None
-        if baseline.is_done_by(context.run_id, key):
+        if baseline.is_done_by(context.run_id, job.window):
             return _found_done(job, baseline, context)
         try:
             return attempt(job, baseline, context)

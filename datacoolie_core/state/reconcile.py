@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from datacoolie_core.errors import WatermarkError
 from datacoolie_core.state.record import FORMAT, Boundary, StateRecord
-from datacoolie_core.state.values import decode_watermark
+from datacoolie_core.state.values import decode_watermark, encode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from datacoolie_core.metadata.models import Dataflow
+    from datacoolie_core.plan.windows import Window
     from datacoolie_core.state.destination import DestinationState, ForeignChange
 
 Warnings = tuple[tuple[str, str], ...]
@@ -46,12 +47,20 @@ class Baseline:
     own_commit: Mapping[str, Any] | None = None
     warnings: Warnings = ()
 
-    def is_done_by(self, run_id: str, window_key: str | None) -> bool:
-        """Say whether the newest commit is this very run's (and chunk's): a retry after a kill."""
+    def is_done_by(self, run_id: str, window: Window | None) -> bool:
+        """Say whether the newest commit is this very run's (and chunk's): a retry after a kill.
+
+        Args:
+            run_id: The run.
+            window: The chunk; chunks need not have keys, so that their bounds count too.
+        """
         if self.own_commit is None or self.own_commit.get("run_id") != run_id:
             return False
-        window: Mapping[str, Any] = self.own_commit.get("window") or {}
-        return window.get("key") == window_key
+        made: Mapping[str, Any] | None = self.own_commit.get("window")
+        if window is None or not made:
+            return window is None and not made
+        bounds = (window.key, encode(window.lower), encode(window.upper))
+        return bounds == (made.get("key"), made.get("lower"), made.get("upper"))
 
 
 def state_of_commit(info: Mapping[str, Any], destination: DestinationState) -> StateRecord:

@@ -17,6 +17,7 @@ from datacoolie_core.clock import utc_now
 from datacoolie_core.errors import StorageError, WriteError
 from datacoolie_core.writers.handles import refreshed
 from datacoolie_core.writers.log import LogEntry, entries_after
+from datacoolie_core.writers.objects import refuse_absent
 from datacoolie_core.writers.request import SupersededError
 from datacoolie_core.writers.tables import LiveFile, Place, delta_schema, open_table
 
@@ -95,6 +96,7 @@ def commit(table: DeltaTable | None, place: Place, request: WriteRequest, change
         WriteError: The commit failed, and is not in the log.
     """
     check_fence(table, request)
+    refuse_absent(place, [file.path for file in change.added])
     base = -1 if table is None else table.version()
     return run_commit(place, request, base, lambda: _submit(table, place, request, change))
 

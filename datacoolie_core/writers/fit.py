@@ -11,6 +11,7 @@ from datacoolie_core import clock
 from datacoolie_core.writers import keys
 from datacoolie_core.writers.load import Load
 from datacoolie_core.writers.ranges import range_of
+from datacoolie_core.writers.region import asked_region
 from datacoolie_core.writers.rounds import open_load
 from datacoolie_core.writers.staging import Staging
 from datacoolie_core.writers.tables import Place, table_schema
@@ -53,13 +54,16 @@ def check_fit(request: WriteRequest, frame: pl.LazyFrame) -> Fit:
     destination = request.dataflow.destination
     replaced = request.mode != "load"
     whole = destination.load_type in _WHOLE
-    anew = request.mode == "replace_all" or (whole and not replaced)
     delta = destination.connection.format == "delta"
+    own = delta and destination.configure.datacoolie.replay_filter is not None
+    anew = not own and (request.mode == "replace_all" or (whole and not replaced))
     schema, table = (_delta if delta else _flat)(request, frame, anew=anew)
     source = frame.collect_schema()
     if not (whole or destination.load_type == "append"):
         keys.check_columns(destination.merge_keys, source, table)
-    if request.window is not None:
+    if own or request.reread is not None:
+        asked_region(request, schema)
+    elif request.window is not None:
         zone = request.dataflow.transform.configure.timestamp_timezone
         asked = request.window
         bounds = (asked.lower, asked.upper)

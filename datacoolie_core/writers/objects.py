@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from datacoolie_core import storage
-from datacoolie_core.errors import MissingPathError, StorageError
+from datacoolie_core.errors import MissingPathError, StorageError, WriteError
 from datacoolie_core.storage import is_remote
 from datacoolie_core.storage.locations import local_path
 
@@ -46,6 +46,43 @@ def has_file(place: Place, path: str) -> bool:
         return handler(place).get_file_info([path])[0].is_file
     except OSError as error:
         raise _unreadable(place, path, error) from error
+
+
+def refuse_absent(place: Place, paths: Sequence[str]) -> None:
+    """Raise if somebody deleted staged files: a commit that names them would break the table.
+
+    A load may take hours, and a vacuum without retention takes every file that no commit names.
+
+    Args:
+        place: The table.
+        paths: Relative to it.
+
+    Raises:
+        WriteError: Names one of them.
+    """
+    gone = _absent(place, paths)
+    if gone:
+        raise WriteError(
+            f"{len(gone)} files of this load were deleted before they were committed, such as"
+            f" {gone[0]}",
+            place=place.uri,
+            remedy="Nothing was changed: run it again. Keep vacuums without retention off tables"
+            " that are being loaded.",
+            code="staged_files_gone",
+            retryable=True,
+        )
+
+
+def _absent(place: Place, paths: Sequence[str]) -> list[str]:
+    if not is_remote(place.uri):
+        return [path for path in paths if not has_file(place, path)]
+    if not paths:
+        return []
+    try:
+        found = handler(place).get_file_info(list(paths))
+    except OSError as error:
+        raise _unreadable(place, paths[0], error) from error
+    return [path for path, info in zip(paths, found, strict=True) if not info.is_file]
 
 
 def delete_file(place: Place, path: str) -> None:

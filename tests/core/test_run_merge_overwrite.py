@@ -21,7 +21,7 @@ def replay(project, name, *bounds):
     """Replay windows of one dataflow, which must succeed."""
     with project.driver() as driver:
         flows = [one for one in driver.metadata.dataflows if one.name == name]
-        windows = [Window("d", lower, upper, str(lower)) for lower, upper in bounds]
+        windows = [Window("d", lower, upper) for lower, upper in bounds]
         (result,) = driver.run_replay(flows, {name: windows}).dataflows
     assert result.status == "succeeded", result.error
     return result

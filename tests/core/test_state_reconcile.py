@@ -6,6 +6,7 @@ import pytest
 
 from datacoolie_core.errors import WatermarkError
 from datacoolie_core.metadata.loader import metadata_from_documents
+from datacoolie_core.plan.windows import Window
 from datacoolie_core.state.destination import DestinationState, ForeignChange
 from datacoolie_core.state.reconcile import reconcile
 from datacoolie_core.state.record import StateRecord
@@ -165,7 +166,17 @@ def test_a_commit_of_this_run_is_known_as_its_own():
     baseline = reconcile(flow(), None, table(4, 40, run_id="mine"))
     assert baseline.is_done_by("mine", None)
     assert not baseline.is_done_by("other", None)
-    assert not baseline.is_done_by("mine", "2013-01")
+    assert not baseline.is_done_by("mine", Window("d", 1, 2, "2013-01"))
+
+
+def test_chunks_without_a_key_are_told_apart_by_their_bounds():
+    """Else the second chunk of a replay would be taken for done, and its rows never load."""
+    made = {"column": "d", "key": "", "lower": 1, "upper": 2}
+    info = {**commit(4, 40, "mine"), "window": made}
+    baseline = reconcile(flow(), None, DestinationState(True, "T", 4, 4, info, 4))
+    assert baseline.is_done_by("mine", Window("d", 1, 2))
+    assert not baseline.is_done_by("mine", Window("d", 2, 3))
+    assert not baseline.is_done_by("mine", None)
 
 
 def test_a_commit_of_a_newer_version_is_refused():

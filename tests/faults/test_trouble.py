@@ -57,7 +57,7 @@ def made_good(lab: Lab, right, case: Case) -> None:
     left_over(lab)
 
 
-@pytest.mark.parametrize("size", SIZES if ALL else SIZES[::3])
+@pytest.mark.parametrize("size", SIZES if ALL else SIZES[::4])
 @pytest.mark.parametrize(("load", "place"), KINDS if ALL else KINDS[:5:2])
 @pytest.mark.parametrize("run", ["first load", "next load"])
 def test_a_write_that_fails_anywhere_is_an_error_and_changes_nothing(
@@ -174,7 +174,7 @@ def test_a_broken_state_file_is_named_with_a_way_out_that_works(before, how, pla
     made_good(lab, right, case)
 
 
-@pytest.mark.parametrize("how", [name for name in BROKEN if name != "another's"])
+@pytest.mark.parametrize("how", [*BROKEN][: 9 : 1 if ALL else 3])
 def test_a_broken_manifest_is_named_and_nothing_is_written(before, how):
     lab, right, _ = before("append", "CSV")
     path = lab.folder / "_datacoolie" / "f.json"
