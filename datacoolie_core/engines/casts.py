@@ -66,6 +66,18 @@ def engine_type(target: LogicalType) -> pl.DataType:
     return _SIMPLE[target.kind]
 
 
+def named(target: LogicalType) -> str:
+    """Return how messages call a type: as a hint would write it.
+
+    >>> from datacoolie_core.metadata.hint_types import parse_type
+    >>> named(parse_type("NUMERIC(10,2)")), named(parse_type("BIGINT"))
+    ('decimal(10,2)', 'int64')
+    """
+    if target.kind == "decimal":
+        return f"decimal({target.precision or 38},{target.scale or 0})"
+    return target.kind
+
+
 def cast_expression(cast: Cast, own: pl.DataType) -> pl.Expr:
     """Return the expression that gives a column its type.
 
@@ -155,7 +167,7 @@ def _number_conversion(
     def there_and_back(series: pl.Series) -> pl.Series:
         result = series.cast(wanted, strict=False)
         lost = result.is_null() | (result.cast(series.dtype, strict=False) != series)
-        BadValue.check(cast.column, series, lost.fill_null(value=True), str(wanted))
+        BadValue.check(cast.column, series, lost.fill_null(value=True), named(cast.target))
         return result
 
     return there_and_back
@@ -179,7 +191,7 @@ def _finite_float(cast: Cast, wanted: pl.DataType) -> Callable[[pl.Series], pl.S
         else:
             said = series.is_infinite()
         lost = result.is_null() | (result.is_infinite() & ~said)
-        BadValue.check(cast.column, series, lost, str(wanted))
+        BadValue.check(cast.column, series, lost, named(cast.target))
         return result
 
     return finite
@@ -193,7 +205,7 @@ def _exact_decimal(cast: Cast, wanted: pl.DataType) -> Callable[[pl.Series], pl.
     def exact(series: pl.Series) -> pl.Series:
         result = series.cast(wanted, strict=False)
         lost = result.is_null() | series.str.contains(longer)
-        BadValue.check(cast.column, series, lost, str(wanted))
+        BadValue.check(cast.column, series, lost, named(cast.target))
         return result
 
     return exact

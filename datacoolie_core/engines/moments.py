@@ -22,6 +22,8 @@ _DATE = "%F"
 _LOCAL = ("%FT%T%.f", "%F %T%.f", "%FT%H:%M", "%F %H:%M", _DATE)
 _ZONED = ("%FT%T%.f%#z", "%F %T%.f%#z", "%FT%H:%M%#z", "%F %H:%M%#z", "%+")
 _TIME = ("%T%.f", "%H:%M")
+_FINER = r"\.\d{6}0*[1-9]"
+_TOO_FINE = "it is finer than a microsecond, which is cut only where the hint has a format"
 _WALL = pl.Datetime("us")
 _INSTANT = pl.Datetime("us", "UTC")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -128,7 +130,7 @@ def _parsed(
     missing = series.is_not_null()
     for form in _likeliest_first(series, formats):
         if not missing.any():
-            return result
+            break
         part = _moments(series.filter(missing), form)
         if instants and part.dtype == _WALL:
             part = localized(column, part, zone)
@@ -137,6 +139,10 @@ def _parsed(
         result = part if len(part) == len(series) else result.scatter(missing.arg_true(), part)
         missing = series.is_not_null() & result.is_null()
     BadValue.check(column, series, missing, target, _how(formats))
+    if len(formats) > 1 and target != "date":
+        # a pattern of one's own says how many digits there are, and so agrees to cut them
+        finer = series.str.contains(_FINER)
+        BadValue.check(column, series, finer, target, _TOO_FINE)
     return result
 
 

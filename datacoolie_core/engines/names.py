@@ -23,6 +23,15 @@ def match(name: str, columns: Iterable[str]) -> str | None:
     return next((column for column in known if column.casefold() == folded), None)
 
 
+def pattern_names(names: Iterable[str]) -> list[str]:
+    """Return the names that the engine takes for several columns wherever they are written.
+
+    >>> pattern_names(["price", "*", "^a$", "^a"])
+    ['*', '^a$']
+    """
+    return [name for name in names if name == "*" or (name[:1] == "^" and name[-1:] == "$")]
+
+
 def listed(names: Iterable[str], *, most: int = 5) -> str:
     """Return names for a message: quoted, comma-separated, the rest as a number.
 

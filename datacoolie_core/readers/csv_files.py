@@ -19,7 +19,7 @@ from datacoolie_core.readers.csv_trouble import csv_diagnosis, ragged_rows
 from datacoolie_core.readers.discovery import discover
 from datacoolie_core.readers.file_columns import SCANNED_PATH
 from datacoolie_core.readers.file_scan import ScannedFile, scanned
-from datacoolie_core.readers.hints import hint_of
+from datacoolie_core.readers.hints import hints_of
 from datacoolie_core.readers.local_files import LocalFile, LocalFiles, opened
 from datacoolie_core.readers.options import (
     character,
@@ -150,10 +150,10 @@ def _opened(
     _check_line_ends(file, options)
     options, header = _from_header(file, options)
     schema = _schema(file, options)
+    hints = hints_of(dataflow)
     # what the inferred type would lose (zeros in front, digits) the hint could not bring back
     schema = {
-        name: dtype if hint_of(name, dataflow) is None else pl.String()
-        for name, dtype in schema.items()
+        name: dtype if hints.of(name) is None else pl.String() for name, dtype in schema.items()
     }
     several = len(schema) > 1 and options.get("eol_char", "\n") == "\n"
     if several and file.is_local and has_blank_lines(file.path):

@@ -12,7 +12,7 @@ from datacoolie_core.errors import ReadError
 from datacoolie_core.readers.discovery import discover
 from datacoolie_core.readers.file_columns import SCANNED_PATH
 from datacoolie_core.readers.file_scan import ScannedFile, scanned
-from datacoolie_core.readers.hints import hint_of, hinted_type
+from datacoolie_core.readers.hints import hinted_type, hints_of
 from datacoolie_core.readers.local_files import LocalFile, LocalFiles, opened
 from datacoolie_core.readers.options import count, count_or_all, flag, read_options
 
@@ -98,9 +98,10 @@ def _options(request: ReadRequest) -> dict[str, Any]:
 
 def _as_hinted(schema: dict[str, pl.DataType], dataflow: Dataflow) -> dict[str, pl.DataType]:
     """Return the types to read with: as text where a hint wants the digits as they are written."""
+    hints = hints_of(dataflow)
 
     def wanted(name: str, dtype: pl.DataType) -> pl.DataType:
-        hint = None if dtype.is_nested() else hint_of(name, dataflow)
+        hint = None if dtype.is_nested() else hints.of(name)
         if hint is None:
             return dtype
         exact = hinted_type(name, hint, dataflow).kind in ("string", "decimal")

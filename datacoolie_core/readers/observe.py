@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from datacoolie_core.engines.names import match
-from datacoolie_core.engines.polars_sql import expression
+from datacoolie_core.engines.polars_sql import condition
 from datacoolie_core.errors import ReadError, TransformError
 from datacoolie_core.readers.batch import Batch, Observation
 from datacoolie_core.readers.boundary import BoundaryRows, Watched
@@ -13,6 +13,7 @@ from datacoolie_core.readers.bounds import above, fitted_state, fitted_window, w
 from datacoolie_core.readers.observer import Observer
 from datacoolie_core.readers.row_hash import fingerprint, type_name
 from datacoolie_core.readers.typed_rows import TypedRow, typed_row
+from datacoolie_core.readers.union import refuse_patterns
 from datacoolie_core.readers.watermark_columns import WatermarkColumn, watermark_column
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def observed(source: Source, request: ReadRequest) -> Batch:
     if source.empty:
         return _empty(source)
     schema = dict(source.frame.collect_schema())
+    refuse_patterns(schema)
     columns = [
         watermark_column(name, source.frame, schema, request.dataflow)
         for name in request.dataflow.source.watermark_columns
@@ -132,7 +134,7 @@ def _filtered(
     if not written:
         return frame
     try:
-        return frame.filter(expression(written, schema, place="source.filter_expression"))
+        return frame.filter(condition(written, schema, place="source.filter_expression"))
     except TransformError as error:
         raise ReadError(
             error.message, place=error.place, remedy=error.remedy, code=error.code

@@ -9,7 +9,7 @@ import polars as pl
 
 from datacoolie_core.engines.casts import Cast, cast_expression, engine_type
 from datacoolie_core.errors import ReadError
-from datacoolie_core.readers.hints import hint_of, hinted_type
+from datacoolie_core.readers.hints import Hints, hint_of, hinted_type, hints_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,11 +44,12 @@ def typed_row(
         dataflow: Its hints and its zone.
     """
     watermarks = {column.column: column for column in columns}
+    hints = hints_of(dataflow)
     values: list[pl.Expr] = []
     types: dict[str, pl.DataType] = {}
     for name, own in schema.items():
         value, dtype = _watermark(own, watermarks.get(name), dataflow) or _hinted(
-            name, own, dataflow
+            name, own, dataflow, hints
         )
         if value is not None:
             values.append(value.alias(name))
@@ -72,8 +73,10 @@ def _watermark(
     return column.typed, column.dtype
 
 
-def _hinted(name: str, own: pl.DataType, dataflow: Dataflow) -> tuple[pl.Expr | None, pl.DataType]:
-    hint = hint_of(name, dataflow)
+def _hinted(
+    name: str, own: pl.DataType, dataflow: Dataflow, hints: Hints
+) -> tuple[pl.Expr | None, pl.DataType]:
+    hint = hints.of(name)
     if hint is None:
         return None, own
     zone = dataflow.transform.configure.timestamp_timezone

@@ -9,6 +9,7 @@ import polars.selectors as cs
 
 from datacoolie_core.engines.casts import Cast, cast_expression
 from datacoolie_core.engines.dtypes import bits, instance
+from datacoolie_core.engines.names import listed, pattern_names
 from datacoolie_core.errors import ReadError
 from datacoolie_core.metadata.hint_types import LogicalType
 
@@ -31,7 +32,8 @@ def united(schemas: Iterable[tuple[str, Mapping[str, pl.DataType]]]) -> Schema:
         schemas: File and its schema.
 
     Raises:
-        ReadError: Two files have types of one column that no type holds without loss.
+        ReadError: Two files have types of one column that no type holds without loss; a column
+            has a name that can't be used.
     """
     result: Schema = {}
     first_seen: dict[str, str] = {}
@@ -40,6 +42,7 @@ def united(schemas: Iterable[tuple[str, Mapping[str, pl.DataType]]]) -> Schema:
         if schema is before:
             continue
         before = schema
+        refuse_patterns(schema, file)
         for name, dtype in schema.items():
             known = result.get(name)
             if known is None or known == pl.Null:
@@ -55,6 +58,22 @@ def united(schemas: Iterable[tuple[str, Mapping[str, pl.DataType]]]) -> Schema:
                 )
             result[name] = wider
     return result
+
+
+def refuse_patterns(columns: Iterable[str], place: str | None = None) -> None:
+    """Refuse names that the engine takes for several columns wherever they are written.
+
+    Raises:
+        ReadError: It names them all.
+    """
+    wrong = pattern_names(columns)
+    if wrong:
+        raise ReadError(
+            f"columns can't be called {listed(wrong)}: such a name means several columns",
+            place=place,
+            remedy="Rename them in the source.",
+            code="unsupported_column_name",
+        )
 
 
 def widened(left: pl.DataType, right: pl.DataType) -> pl.DataType | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from datacoolie_core.engines.names import listed
 from datacoolie_core.run.results import Notice
 
 if TYPE_CHECKING:
@@ -35,14 +36,16 @@ def _of_rows(seen: Observation, request: ReadRequest, now: datetime) -> Iterator
         fate = "left out" if request.null_watermark == "exclude" else "loaded"
         yield (
             "null_watermark",
-            f"{seen.rows_null_watermark} rows have no watermark: {fate} "
-            "(source.configure.datacoolie.null_watermark)",
+            f"{_counted(seen.rows_null_watermark, 'has', 'have')} no watermark: {fate} "
+            f"({listed(request.dataflow.source.watermark_columns)}; "
+            "source.configure.datacoolie.null_watermark)",
         )
     if seen.rows_beyond_max:
         yield (
             "beyond_max_watermark",
-            f"{seen.rows_beyond_max} rows lie above max_watermark: loaded, "
-            "but they do not move the watermark",
+            f"{_counted(seen.rows_beyond_max, 'lies', 'lie')} above max_watermark: loaded, but "
+            f"the watermark does not move that far "
+            f"({listed(request.dataflow.source.watermark_columns)})",
         )
     for column, value in seen.candidate.items():
         if request.window is None and _in_the_future(value, now):
@@ -52,6 +55,10 @@ def _of_rows(seen: Observation, request: ReadRequest, now: datetime) -> Iterator
                 "with an earlier value are not loaded. Set source.configure.datacoolie."
                 "max_watermark, such as 'now + 1d', and run with --full-refresh",
             )
+
+
+def _counted(rows: int, one: str, many: str) -> str:
+    return f"1 row {one}" if rows == 1 else f"{rows} rows {many}"
 
 
 def _in_the_future(value: Scalar, now: datetime) -> bool:

@@ -91,7 +91,7 @@ def _guarded(dataflow: Dataflow, context: RunContext, work: Work) -> DataflowRes
             result = work(prepare(dataflow, context))
     except BusyError as error:
         context.warn(dataflow, str(error))
-        result = DataflowResult(dataflow, "skipped", reason=f"already running: {error.message}")
+        result = DataflowResult(dataflow, "skipped", reason=error.message.removeprefix("it is "))
     except PreparationError as error:
         result = DataflowResult(dataflow, "failed", error=failure_of(error, dataflow))
     except Exception as error:

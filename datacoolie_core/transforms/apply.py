@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from datacoolie_core import registry
-from datacoolie_core.engines.names import match, remedy_for
+from datacoolie_core.engines.names import listed, match, pattern_names, remedy_for
 from datacoolie_core.errors import TransformError
 from datacoolie_core.plan.columns import clean_name
 from datacoolie_core.transforms import (
@@ -54,6 +54,7 @@ def check_supported(dataflow: Dataflow) -> None:
         "transform.value_rules": bool(transform.value_rules),
         "transform.hash_columns": bool(transform.hash_columns),
         "transform.masking_rules": bool(transform.masking_rules),
+        "configure.datacoolie.on_cast_error": dataflow.configure.datacoolie.on_cast_error != "fail",
     }
     for field, wanted in asked.items():
         if wanted:
@@ -111,6 +112,13 @@ def slots() -> list[Slot]:
 
 def _check_plan(shaped: Shaped, dataflow: Dataflow) -> None:
     """Let the engine resolve the whole plan, so that a wrong expression fails before a write."""
+    patterns = pattern_names(shaped.schema)
+    if patterns:
+        raise TransformError(
+            f"columns can't be called {listed(patterns)}: such a name means several columns",
+            remedy="Give them other names.",
+            code="unsupported_column_name",
+        )
     try:
         shaped.frame.collect_schema()
     except pl.exceptions.PolarsError as error:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from datacoolie_core.engines.names import match
-from datacoolie_core.engines.polars_sql import expression
+from datacoolie_core.engines.polars_sql import typed_expression
 from datacoolie_core.transforms.slots import SYSTEM_COLUMNS, Shaped, Slot, TransformContext
 
 if TYPE_CHECKING:
@@ -23,9 +21,9 @@ def _apply(shaped: Shaped, dataflow: Dataflow, _context: TransformContext) -> Sh
     shaped = shaped.drop([name for name in shaped.schema if name.lower() in SYSTEM_COLUMNS])
     for index, column in enumerate(dataflow.transform.additional_columns):
         place = f"transform.additional_columns[{index}].expression"
-        value = expression(column.expression, shaped.schema, place=place)
+        value = typed_expression(column.expression, shaped.schema, place=place)
         name = match(column.column, shaped.schema) or column.column
-        shaped = shaped.with_columns(**{name: (value, pl.Unknown())})
+        shaped = shaped.with_columns(**{name: value})
     return shaped
 
 

@@ -21,6 +21,8 @@ _CAST = re.compile(
     re.DOTALL,
 )
 _NO_COLUMN = re.compile(r'unable to find column "(?P<column>.*?)"; valid columns: \[(?P<all>.*?)\]')
+_ENGINE_NAME = re.compile(r"^([iuf])(\d+)$")
+_KINDS = {"i": "int", "u": "uint", "f": "float"}
 _FILE_PATH = "__file_path"
 
 
@@ -59,7 +61,8 @@ def _failed_cast(error: Exception) -> Trouble | None:
     if found is None:
         return None
     value = found["values"].split(", ")[0].strip('"')
-    return Trouble(found["column"], value, found["target"])
+    target = _ENGINE_NAME.sub(lambda short: _KINDS[short[1]] + short[2], found["target"])
+    return Trouble(found["column"], value, target)
 
 
 def _bad_value(trouble: Trouble, batch: Batch, dataflow: Dataflow) -> TransformError:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from datacoolie_core.engines.names import match
-from datacoolie_core.engines.polars_sql import expression
+from datacoolie_core.engines.polars_sql import typed_expression
 from datacoolie_core.transforms.slots import Shaped, Slot, TransformContext
 
 if TYPE_CHECKING:
@@ -22,9 +20,9 @@ def _apply(shaped: Shaped, dataflow: Dataflow, _context: TransformContext) -> Sh
     for index, column in enumerate(dataflow.destination.partition_columns):
         if column.expression:
             place = f"destination.partition_columns[{index}].expression"
-            value = expression(column.expression, shaped.schema, place=place)
+            value = typed_expression(column.expression, shaped.schema, place=place)
             name = match(column.column, shaped.schema) or column.column
-            shaped = shaped.with_columns(**{name: (value, pl.Unknown())})
+            shaped = shaped.with_columns(**{name: value})
     return shaped.with_ours_last(dataflow)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from datacoolie_core.engines.polars_sql import expression
+from datacoolie_core.engines.polars_sql import condition
 from datacoolie_core.transforms.slots import Shaped, Slot, TransformContext
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ def _wanted(dataflow: Dataflow) -> bool:
 
 def _apply(shaped: Shaped, dataflow: Dataflow, _context: TransformContext) -> Shaped:
     written = dataflow.transform.filter_expression or "true"
-    kept = expression(written, shaped.schema, place="transform.filter_expression")
+    kept = condition(written, shaped.schema, place="transform.filter_expression")
     return shaped.with_frame(shaped.frame.filter(kept))
 
 

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from datacoolie_core.writers.not_null import Demands
 
 
+_SHOWN_ITEMS = 5
+"""How many items of a list a message shows."""
+
+
 @dataclass(frozen=True)
 class Aligned:
     """A frame whose columns are the table's.
@@ -129,7 +133,7 @@ def _stored(source: pl.Schema) -> dict[str, pl.DataType]:
     for name, dtype in source.items():
         kind = types.stored_type(dtype)
         if kind is None:
-            refused.append(f"'{name}' is {str(dtype).lower()} ({types.help_for(dtype)})")
+            refused.append(f"'{name}' is {delta_name(dtype)} ({types.help_for(dtype)})")
         else:
             stored[name] = kind
     if refused:
@@ -167,9 +171,10 @@ def _target(
             continue
         both = types.united(kind, target[name])
         if both is None:
+            path, own, there = types.conflict(name, kind, target[name], types.united)
             conflicts.append(
-                f"column '{name}' is {delta_name(target[name])} in the table"
-                f" and {delta_name(kind)} in the batch"
+                f"column '{path}' is {delta_name(there)} in the table"
+                f" and {delta_name(own)} in the batch"
             )
         elif both != target[name]:
             target[name] = added[name] = both
@@ -216,9 +221,15 @@ class _Checked:
 
 
 def _shown(values: pl.Series) -> str:
-    # a nanosecond has no Python value, nested values have no text
-    nested = isinstance(values.dtype, pl.List | pl.Array | pl.Struct)
-    return str(values[0] if nested else values.cast(pl.String)[0])
+    """Return the first value as text; a nanosecond has no Python value that could be shown."""
+    if isinstance(values.dtype, pl.List | pl.Array) and values[0] is not None:
+        items = cast("pl.Series", values[0]).head(_SHOWN_ITEMS)
+        return f"[{', '.join(_shown(items[at : at + 1]) for at in range(len(items)))}]"
+    if isinstance(values.dtype, pl.Struct) and values[0] is not None:
+        fields = values.head(1).struct.unnest().get_columns()
+        return f"{{{', '.join(f'{field.name}: {_shown(field)}' for field in fields)}}}"
+    plain = isinstance(values.dtype, pl.Datetime | pl.Time) or values.dtype.is_numeric()
+    return str(values.cast(pl.String)[0] if plain else values[0])
 
 
 def _shaped(

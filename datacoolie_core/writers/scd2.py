@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from datacoolie_core import clock
+from datacoolie_core.engines.polars_sql import columns_in
 from datacoolie_core.errors import WriteError
 from datacoolie_core.plan.columns import SCD2_COLUMNS, final_name
 from datacoolie_core.plan.scd2 import (
@@ -170,10 +171,8 @@ def _no_values(flow: Dataflow) -> set[str]:
     """
     written = effective_expression(flow)
     default = effective_default(flow)
-    if written is not None:
-        columns = pl.sql_expr(written).meta.root_names()
-    else:
-        columns = [] if default is None else [default]
+    followed = [] if default is None else [default]
+    columns = followed if written is None else columns_in(written)
     made = [p.column for p in flow.destination.partition_columns if p.expression]
     return {name.casefold() for name in (*(final_name(flow, one) for one in columns), *made)}
 

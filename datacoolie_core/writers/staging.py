@@ -202,7 +202,8 @@ def _refuse_empty(partitions: Iterable[dict[str, Any]]) -> None:
                 told = f"the text '{value}'" if value else "an empty text"
                 raise WriteError(
                     f"partition column '{name}' holds {told}, which would be read as null",
-                    remedy="Make it null (transform.value_rules: empty_to_null) or fill it.",
+                    remedy=f"Fill it, or make it null: partition_columns: [{{column: {name},"
+                    f" expression: \"NULLIF({name}, '')\"}}].",
                     code="empty_partition_value",
                 )
 

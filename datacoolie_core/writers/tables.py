@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import unquote
 
 import polars as pl
 
@@ -86,6 +87,7 @@ def open_table(place: Place) -> DeltaTable | None:
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
+    _refuse_escapes(place)
     if _is_absent(place):
         return None
     try:
@@ -95,6 +97,17 @@ def open_table(place: Place) -> DeltaTable | None:
         return None
     except (OSError, DeltaError) as error:
         raise unreachable(place, error) from error
+
+
+def _refuse_escapes(place: Place) -> None:
+    """Refuse a folder such as ``50%25``: delta-rs creates it, and opens ``50%`` the next time."""
+    if not is_remote(place.uri) and unquote(place.root) != place.root:
+        raise WriteError(
+            "the path has a % that Delta's library takes for an escaped character",
+            place=place.uri,
+            remedy="Rename the folder, or choose another base_path, schema_name or table.",
+            code="bad_path",
+        )
 
 
 def _is_absent(place: Place) -> bool:

@@ -26,9 +26,14 @@ never becomes a number, a date never becomes a timestamp, a timestamp never gain
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Unite = Callable[[pl.DataType, pl.DataType], pl.DataType | None]
 
 _DIGITS: dict[type[pl.DataType], int] = {pl.Int8: 3, pl.Int16: 5, pl.Int32: 10, pl.Int64: 19}
 _INTEGERS = tuple(_DIGITS)
@@ -132,6 +137,29 @@ def _united_struct(stored: pl.Struct, table: pl.Struct) -> pl.DataType | None:
     return pl.Struct(fields)
 
 
+def conflict(
+    name: str, batch: pl.DataType, there: pl.DataType, unite: Unite
+) -> tuple[str, pl.DataType, pl.DataType]:
+    """Return the innermost part of a column whose types do not go together: path, both types.
+
+    Args:
+        name: The column.
+        batch: Its type in the batch.
+        there: Its type in the destination.
+        unite: Gives the type that holds the values of both, None if there is none.
+    """
+    if isinstance(batch, pl.List) and isinstance(there, pl.List):
+        inner = (cast("pl.DataType", batch.inner), cast("pl.DataType", there.inner))
+        return conflict(f"{name}.element", *inner, unite)
+    if isinstance(batch, pl.Struct) and isinstance(there, pl.Struct):
+        known = {field.name: cast("pl.DataType", field.dtype) for field in there.fields}
+        for field in batch.fields:
+            own = cast("pl.DataType", field.dtype)
+            if field.name in known and unite(own, known[field.name]) is None:
+                return conflict(f"{name}.{field.name}", own, known[field.name], unite)
+    return name, batch, there
+
+
 def _fits(stored: pl.DataType, table: pl.DataType) -> bool:
     if stored == table:
         return True
@@ -196,4 +224,4 @@ def delta_name(dtype: pl.DataType) -> str:
         pl.Float32: "float",
         pl.Float64: "double",
     }
-    return names.get(dtype.base_type(), str(dtype).lower())
+    return names.get(dtype.base_type(), str(dtype).lower().partition("(")[0])

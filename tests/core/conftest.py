@@ -27,6 +27,7 @@ from datacoolie_core.readers.read import open_batch
 from datacoolie_core.transforms.explain import explain
 from datacoolie_core.writers import delta
 from datacoolie_core.writers.request import Commit, WriteRequest, WriteResult
+from tests.core.case_project import Case
 
 CONNECTION = Connection(name="lake", connection_type="lakehouse", format="delta")
 
@@ -250,3 +251,15 @@ def reading(tmp_path):
 @pytest.fixture
 def make_dataflow() -> Any:
     return dataflow
+
+
+@pytest.fixture
+def case(tmp_path):
+    """A project of one dataflow, seen from the front doors."""
+    return Case(tmp_path)
+
+
+@pytest.fixture
+def cases(tmp_path_factory):
+    """Makes such projects, for tests that need several."""
+    return lambda form="delta": Case(tmp_path_factory.mktemp("case"), form=form)

@@ -111,7 +111,7 @@ def test_any_partition_value_comes_back_as_it_was(form, keys, tmp_path_factory):
 @pytest.mark.parametrize(
     ("form", "values", "told"),
     [
-        ("csv", pl.Series([[1]]), "'x' is list(int64)"),
+        ("csv", pl.Series([[1]]), "'x' is array<long>"),
         ("csv", pl.Series([{"a": 1}]), "'x' is struct"),
         ("csv", pl.Series([b"\0"]), "'x' is binary"),
         ("json", pl.Series([b"\0"]), "'x' is binary"),

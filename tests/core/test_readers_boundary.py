@@ -191,7 +191,7 @@ def test_a_number_written_otherwise_is_known(reading, hint):
 def test_a_value_that_its_hint_can_not_hold_is_named_when_its_row_is_known(reading):
     loads = CsvLoads(reading, hints={"n": "int", "ts": "int"})
     loads.run("n,ts\n1,5\n")
-    with pytest.raises(LoadError, match=r"column 'n', .*a.csv: the value 'x' is no i32"):
+    with pytest.raises(LoadError, match=r"column 'n', .*a.csv: the value 'x' is no int32"):
         loads.run("n,ts\nx,5\n")
 
 

@@ -28,8 +28,8 @@ def broken(reading, flow) -> LoadError:
 @pytest.mark.parametrize(
     ("kind", "value", "shown"),
     [
-        ("INT", "x7", "is no i32"),
-        ("DECIMAL(5,1)", "1.25", "is no Decimal(precision=5, scale=1)"),
+        ("INT", "x7", "is no int32"),
+        ("DECIMAL(5,1)", "1.25", "is no decimal(5,1)"),
         ("DATE", "01/02/2003", "is no date: expected ISO 8601"),
         ("BOOLEAN", "maybe", "is no bool"),
     ],
@@ -51,7 +51,9 @@ def test_a_bad_value_is_a_transform_error_with_column_value_and_file(reading, ki
 def test_a_bad_value_of_a_table_has_no_file(reading):
     pl.DataFrame({"v": ["x"]}).write_delta(str(reading.root / "lake" / "t"))
     flow = reading.flow("delta", base_path="lake", hints={"v": "INT"})
-    assert str(broken(reading, flow)).startswith("transform, column 'v': the value 'x' is no i32.")
+    assert str(broken(reading, flow)).startswith(
+        "transform, column 'v': the value 'x' is no int32."
+    )
 
 
 def test_a_broken_file_is_a_read_error(reading):

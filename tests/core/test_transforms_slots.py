@@ -213,7 +213,8 @@ def test_an_expression_over_the_wrong_type_is_refused_before_anything_is_read(re
     message = refused(
         reading, pl.DataFrame({"amount": ["1"]}), transform={"additional_columns": columns}
     )
-    assert message.startswith("transform, transform of 'f': arithmetic on dtypes str")
+    assert message.startswith("transform, transform.additional_columns[0].expression: ")
+    assert "in `amount + 1`" in message
 
 
 # System columns

@@ -98,8 +98,8 @@ def test_struct_fields_in_another_order_are_matched_by_name(lake):
             pl.Series("v", [datetime(2026, 1, 1)]),
             ("timestamp", "timestamp_ntz"),
         ),
-        (pl.Series("v", [[1]]), pl.Series("v", [["x"]]), ("array<long>", "array<string>")),
-        (pl.Series("v", [{"a": 1}]), pl.Series("v", [{"a": "x"}]), ("struct<a:long>",)),
+        (pl.Series("v", [[1]]), pl.Series("v", [["x"]]), ("'v.element'", "long", "string")),
+        (pl.Series("v", [{"a": 1}]), pl.Series("v", [{"a": "x"}]), ("'v.a'", "long", "string")),
     ],
 )
 def test_a_type_conflict_is_refused_with_both_types(lake, stored, batch, names):
@@ -111,7 +111,7 @@ def test_a_type_conflict_is_refused_with_both_types(lake, stored, batch, names):
         lake.load(batch.to_frame())
 
     assert raised.value.code == "type_conflict"
-    assert all(name in str(raised.value) for name in ("'v'", *names))
+    assert all(name in str(raised.value) for name in ("'v", *names))
     assert lake.table.version() == before
     assert lake.files() == lake.live()
 

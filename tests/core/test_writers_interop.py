@@ -7,6 +7,7 @@ data set. Spark Connect is served by Sail, in this process, on the loopback addr
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -24,6 +25,12 @@ AWKWARD = ["unit price", "a.b", 'say "hi"', "naïve", "order", "Cap", "1st", "ti
 @pytest.fixture(scope="session")
 def spark():
     from pysail.spark import SparkConnectServer
+
+    # Where the main module has no file, as in a worker of pytest-xdist, the client of Spark takes
+    # the process for a run of its own doctests, and wants a Spark with Java.
+    main = sys.modules["__main__"]
+    if not hasattr(main, "__file__"):
+        main.__file__ = __file__
 
     server = SparkConnectServer(ip="127.0.0.1", port=0)
     server.start(background=True)

@@ -230,10 +230,10 @@ REPAIRS = ("new run", "same run id")
 """How the struck run is repeated."""
 
 
-def replay(start: int, end: int, days: int = 3) -> dict[str, Any]:
+def replay(start: int, end: int, days: int = 3, **more: Any) -> dict[str, Any]:
     """Return the step of a job that replays some days."""
     first, last = day(start).date().isoformat(), day(end).date().isoformat()
-    return {"do": "replay", "start": first, "end": last, "days": days, "column": "ts"}
+    return {"do": "replay", "start": first, "end": last, "days": days, "column": "ts", **more}
 
 
 REPLAY = replay(3, 9)

@@ -23,11 +23,12 @@ from tests.faults.kinds import (
     corrected,
     day,
     document,
+    replay,
 )
 
 RUN = {"do": "run"}
 MOST_RUNS = 3
-"""How often a run is struck and repeated; each commits once for each of at most two chunks."""
+"""How often a run is struck and repeated; each commits once for each of at most three chunks."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +59,20 @@ STEPS: dict[str, dict[str, Any]] = {
     "next load": RUN,
     "replay": REPLAY,
     "full refresh": {"do": "refresh"},
+    "backfill": replay(0, 10, 4, save_watermark=True),
     "watermark set": {"do": "set", "column": "ts", "value": day(6).isoformat()},
     "watermark reset": {"do": "reset"},
     "maintenance": {"do": "maintain", "short": True, "config": {"retention_hours": 0}},
 }
-"""What a child does for a kind of run; the last three are struck at calls, not at points."""
+"""What a child does for a kind of run; the last four are no part of the matrix."""
+
+CHUNKS = {
+    "replay": [FIRST_CHUNK],
+    "backfill": [replay(0, 4, 4, save_watermark=True), replay(4, 8, 4, save_watermark=True)],
+}
+"""The steps that lead through what is between the chunks of a run."""
+
+_AT_THE_BEGINNING = ("first load", "backfill")
 
 
 def step_of(run: str, run_id: str | None = None) -> dict[str, Any]:
@@ -74,7 +84,7 @@ def prepare(lab: Lab, load: Load, place: Place, run: str) -> Lab:
     """Bring a project to where the run comes that will be struck."""
     lab.write(document(load, place))
     load.changes[0](lab.source)
-    if run == "first load":
+    if run in _AT_THE_BEGINNING:
         return lab
     lab.run()
     if place.features:
@@ -91,7 +101,7 @@ def prepare(lab: Lab, load: Load, place: Place, run: str) -> Lab:
 
 def next_change(load: Load, run: str, source: Path) -> None:
     """Change the source once more, after the struck run."""
-    load.changes[1 if run == "first load" else 2](source)
+    load.changes[1 if run in _AT_THE_BEGINNING else 2](source)
 
 
 def untouched(zygote: Zygote, shared: Path, case: Case) -> Untouched:
@@ -115,10 +125,10 @@ def _made(zygote: Zygote, root: Path, case: Case) -> dict[str, Any]:
     load, place = LOADS[case.load], PLACES[case.place]
     before = prepare(Lab(zygote, root), load, place, case.run)
     stages = [before.content(load.from_load)]
-    if case.run == "replay":
-        half = before.copy(root.with_name(f"{root.name}.half"))
-        half.run(FIRST_CHUNK)
-        stages.append(half.content(load.from_load))
+    between = before.copy(root.with_name(f"{root.name}.between"))
+    for step in CHUNKS.get(case.run, ()):
+        between.run(step)
+        stages.append(between.content(load.from_load))
     lab = before.copy(root.with_name(f"{root.name}.whole"))
     child = lab.start(step_of(case.run))
     assert child.wait() == 0, child.log
@@ -183,7 +193,7 @@ def prove(
     assert lab.record() == right.record
     state, table = lab.sequences()
     assert state == table
-    assert right.sequence <= state <= right.sequence + 2 * MOST_RUNS
+    assert right.sequence <= state <= right.sequence + 3 * MOST_RUNS
     return left_over(lab)
 
 

@@ -20,6 +20,8 @@ RUNS = [
     ("merge_upsert", "Delta, partitioned", "next load"),
     ("merge_overwrite, replace_by_watermark", "Delta", "replay"),
     ("scd2", "Delta", "replay"),
+    ("append", "JSON", "backfill"),
+    ("merge_upsert", "Delta", "backfill"),
     ("scd2, close_missing", "Delta", "next load"),
 ]
 RECOVERY = ("recovering", "recovered")

@@ -25,6 +25,7 @@ SAMPLE = [
     ("merge_upsert", "Delta, partitioned", "next load"),
     ("merge_overwrite, replace_by_watermark", "Delta", "replay"),
     ("scd2", "Delta", "next load"),
+    ("append", "Delta", "backfill"),
     ("append", "Delta", "watermark reset"),
     ("append", "CSV", "watermark set"),
     ("merge_upsert", "Delta", "maintenance"),
@@ -47,7 +48,7 @@ def _all_runs() -> list[tuple[str, str, str]]:
     ]
     others = [
         (load, place, run)
-        for run in ("first load", "replay", "full refresh")
+        for run in ("first load", "replay", "backfill", "full refresh")
         for load, place in (
             *(("append", one) for one in ("Delta", "Parquet, partitioned", "JSON")),
             *(("overwrite", one) for one in ("Delta, partitioned", "CSV")),

@@ -9,6 +9,7 @@ import polars as pl
 
 from datacoolie_core.errors import WriteError
 from datacoolie_core.writers.columns import Aligned
+from datacoolie_core.writers.flat.errors import reading
 from datacoolie_core.writers.flat.layout import staged_rows
 from datacoolie_core.writers.flat.load import FlatLoad, result_of
 from datacoolie_core.writers.flat.next_manifest import Change
@@ -118,7 +119,7 @@ def _known(job: FlatLoad, look: Look, batch: Batch, overlap: Overlap) -> pl.Seri
     _refuse_inexact(look, paths)
     columns = [name for name in batch.present if not name.startswith("__")]
     numbered = pl.int_range(pl.len()).over(columns).alias(_NTH)
-    with Stored(job.place.form, job.place.storage_options) as stored:
+    with reading(look), Stored(job.place.form, job.place.storage_options) as stored:
         old = stored.scan([look.stored(path) for path in paths], schema)
         there = old.filter(rows).select(columns)
         mine = batch.frame.filter(rows).select(*columns, ROW)

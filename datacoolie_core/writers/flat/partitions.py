@@ -40,7 +40,8 @@ def refuse_ambiguous(partition: Mapping[str, Any]) -> None:
             raise WriteError(
                 f"partition column '{name}' holds the text {value!r}, which a folder's name can't"
                 " tell from null",
-                remedy="Make it null (transform.value_rules: empty_to_null) or fill it.",
+                remedy=f"Fill it, or make it null: partition_columns: [{{column: {name},"
+                f" expression: \"NULLIF({name}, '')\"}}].",
                 code="empty_partition_value",
             )
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from datacoolie_core.errors import WriteError
 from datacoolie_core.writers.flat import types
-from datacoolie_core.writers.types import delta_name as shown
+from datacoolie_core.writers.types import conflict, delta_name as shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -76,7 +76,7 @@ def _stored(source: pl.Schema, form: FileFormat) -> dict[str, pl.DataType]:
     for name, dtype in source.items():
         kind = types.storable(dtype, form)
         if kind is None:
-            refused.append(f"'{name}' is {str(dtype).lower()} ({types.help_for(dtype)})")
+            refused.append(f"'{name}' is {shown(dtype)} ({types.help_for(dtype)})")
         else:
             stored[name] = kind
     if refused:
@@ -108,9 +108,10 @@ def _target(stored: Mapping[str, pl.DataType], there: pl.Schema) -> pl.Schema:
     for name, kind in stored.items():
         both = types.united(kind, target[name]) if name in target else kind
         if both is None:
+            path, own, known = conflict(name, kind, target[name], types.united)
             conflicts.append(
-                f"column '{name}' is {shown(target[name])} in the files that are there and"
-                f" {shown(kind)} in the batch"
+                f"column '{path}' is {shown(known)} in the files that are there and"
+                f" {shown(own)} in the batch"
             )
         else:
             target[name] = both

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from datacoolie_core.errors import WriteError
+from datacoolie_core.writers.flat.errors import reading
 from datacoolie_core.writers.flat.layout import staged_rows
 from datacoolie_core.writers.flat.load import FlatLoad, result_of
 from datacoolie_core.writers.flat.next_manifest import Change
 from datacoolie_core.writers.flat.stored import Stored, unreadable
 from datacoolie_core.writers.load import Counts, nothing
 from datacoolie_core.writers.ranges import Range, range_of
+from datacoolie_core.writers.request import SupersededError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,11 +77,10 @@ def load(job: FlatLoad) -> WriteResult:
 def _still_there(removed: Sequence[str], now: Look) -> Sequence[str]:
     lost = [path for path in removed if path not in now.data]
     if lost:
-        raise WriteError(
+        raise SupersededError(
             f"the file {lost[0]} was taken away while its other rows were written anew",
             place=now.place.uri,
-            remedy="Run it again.",
-            code="table_changed",
+            remedy="Another load replaced it meanwhile; run it again.",
             retryable=True,
         )
     return removed
@@ -126,7 +127,7 @@ def _parts(job: FlatLoad, look: Look, layout: Layout, window: Range) -> _Parts:
     schema = layout.schema
     paths = [*look.entries, *look.foreign]
     near = [path for path in paths if window.overlaps(look.live(path, schema))]
-    with Stored(job.place.form, job.place.storage_options) as stored:
+    with reading(look), Stored(job.place.form, job.place.storage_options) as stored:
         scans = {path: stored.one(look.stored(path), schema) for path in near}
         try:
             hit = _inside(scans, window)
