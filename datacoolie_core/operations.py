@@ -13,8 +13,13 @@ from datacoolie_core.plan.planner import Plan, build_plan
 from datacoolie_core.plan.query import query_reader
 from datacoolie_core.plan.selection import select, skip_reason
 from datacoolie_core.run.context import RunContext
-from datacoolie_core.run.events import DataflowFinished, RunFinished, RunStarted
-from datacoolie_core.run.executor import Outcome, ParallelExecutor
+from datacoolie_core.run.events import (
+    AdmissionStopped,
+    DataflowFinished,
+    RunFinished,
+    RunStarted,
+)
+from datacoolie_core.run.executor import Outcome, ParallelExecutor, StopReason
 from datacoolie_core.run.outlook import look
 from datacoolie_core.run.results import DataflowResult, ExecutionResult
 from datacoolie_core.run.step import run_step
@@ -196,11 +201,16 @@ class Workplace:
             context.emit(DataflowFinished(result))
             return result
 
+        def stopped(reason: StopReason, waiting: int) -> None:
+            if reason == "interrupted":
+                context.stopping.set()
+            context.emit(AdmissionStopped(reason, waiting))
+
         config = self.config
         executor = ParallelExecutor(
             config.max_workers, config.stop_on_error, config.on_upstream_failure
         )
-        outcome: Outcome = executor.run(plan, told, context.stopping.set)
+        outcome: Outcome = executor.run(plan, told, stopped)
         result = ExecutionResult(
             run_id=context.run_id,
             dataflows=tuple(outcome.results[one.dataflow.dataflow_id] for one in plan.steps),

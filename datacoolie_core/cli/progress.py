@@ -18,6 +18,7 @@ from rich.progress import (
 from rich.table import Table
 
 from datacoolie_core.run.events import (
+    AdmissionStopped,
     ChunkFinished,
     DataflowFinished,
     DataflowStarted,
@@ -89,6 +90,8 @@ class Progress:
             )
         elif isinstance(event, ChunkFinished):
             self._line(_summary(event.result))
+        elif isinstance(event, AdmissionStopped):
+            self._line(f"{event.reason}: {event.waiting} dataflows do not start")
         elif isinstance(event, Message) and event.level in ("warning", "error"):
             place = f"{event.dataflow.label}: " if event.dataflow else ""
             self._line(f"{place}{event.level}: {event.text}")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from datacoolie_core.metadata.coercions import Anything
+from datacoolie_core.redaction import HIDDEN, hidden, looks_secret
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class Model(BaseModel):
@@ -26,6 +30,12 @@ class Model(BaseModel):
 
     extensions: Anything = Field(default_factory=dict)
     """Free for you; nothing reads it."""
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """Yield what ``repr`` shows: nothing that looks like a secret."""
+        for name, value in super().__repr_args__():
+            secret = name is not None and value and looks_secret(name)
+            yield name, HIDDEN if secret else hidden(value)
 
     @model_validator(mode="before")
     @classmethod

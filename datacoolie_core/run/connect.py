@@ -13,8 +13,8 @@ from datacoolie_core.errors import DataCoolieError, LoadError
 from datacoolie_core.plan.describe import would_fail
 from datacoolie_core.readers.read import open_batch
 from datacoolie_core.run.attempt import write_request
+from datacoolie_core.run.failures import failure_of
 from datacoolie_core.run.job import Job
-from datacoolie_core.run.pipeline import failure_of
 from datacoolie_core.run.prepare import prepare
 from datacoolie_core.run.saved_state import load_state
 from datacoolie_core.state.reconcile import reconcile
@@ -89,9 +89,9 @@ def _connected(step: Step, context: RunContext, made: Mapping[str, str]) -> Conn
         makers = [made[e.upstream_id] for e in step.waits_for if e.origin == "lineage"]
         if error.code in _NOT_THERE and error.phase == "read" and makers:
             return Connected(notes=(f"its source is not there yet: {', '.join(makers)} makes it",))
-        return Connected(failure_of(error, flow))
+        return Connected(failure_of(error, flow, context))
     except DataCoolieError as error:
-        return Connected(failure_of(error, flow))
+        return Connected(failure_of(error, flow, context))
 
 
 def _looked_at(step: Step, context: RunContext) -> Connected:

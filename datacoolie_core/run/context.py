@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from datacoolie_core import clock
+from datacoolie_core.redaction import Redaction
 from datacoolie_core.run.config import DataCoolieRunConfig
 from datacoolie_core.run.events import Message, PhaseName, PhaseReached
 
@@ -39,6 +40,7 @@ class RunContext:
         shared: Ids of dataflows whose destination other active dataflows write too.
         now: The wall clock.
         stopping: Set when the run was interrupted: a replay starts no further chunk.
+        redaction: Secrets that were resolved, so that no message shows one.
     """
 
     run_id: str
@@ -55,6 +57,7 @@ class RunContext:
     shared: Collection[str] = ()
     now: Callable[[], datetime] = clock.utc_now
     stopping: threading.Event = field(default_factory=threading.Event)
+    redaction: Redaction = field(default_factory=Redaction)
 
     def phase(self, dataflow: Dataflow, name: PhaseName, window: Window | None = None) -> None:
         """Tell the listeners that a dataflow reached a point of its run."""
@@ -62,8 +65,8 @@ class RunContext:
 
     def info(self, dataflow: Dataflow, text: str) -> None:
         """Log a line about a dataflow."""
-        self.emit(Message(dataflow, "info", text))
+        self.emit(Message(dataflow, "info", self.redaction.clean(text)))
 
     def warn(self, dataflow: Dataflow, text: str) -> None:
         """Log a warning about a dataflow."""
-        self.emit(Message(dataflow, "warning", text))
+        self.emit(Message(dataflow, "warning", self.redaction.clean(text)))

@@ -89,6 +89,19 @@ class DataflowFinished:
 
 
 @dataclass(frozen=True)
+class AdmissionStopped:
+    """Nothing more starts; what runs is waited for.
+
+    Attributes:
+        reason: ``interrupted`` or ``stopped after a failure``.
+        waiting: Dataflows that had not started.
+    """
+
+    reason: str
+    waiting: int
+
+
+@dataclass(frozen=True)
 class RunFinished:
     """A run ended."""
 
@@ -117,6 +130,7 @@ Event = (
     | RetryScheduled
     | ChunkFinished
     | DataflowFinished
+    | AdmissionStopped
     | RunFinished
     | TargetFinished
     | MaintenanceFinished

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from datacoolie_core.run.results import DataflowResult
 
 if TYPE_CHECKING:
     from datacoolie_core.metadata.options import UpstreamFailure
     from datacoolie_core.plan.planner import Plan, Step
+
+StopReason = Literal["interrupted", "stopped after a failure"]
 
 _AWAKE = 0.2
 """Seconds; the engine's own signal handler keeps a thread that waits without end from seeing Ctrl-C."""
@@ -43,7 +45,10 @@ class ParallelExecutor:
     on_upstream_failure: UpstreamFailure = "continue"
 
     def run(
-        self, plan: Plan, run_step: RunStep, on_interrupt: Callable[[], None] | None = None
+        self,
+        plan: Plan,
+        run_step: RunStep,
+        on_stop: Callable[[StopReason, int], None] = lambda _reason, _waiting: None,
     ) -> Outcome:
         """Run every step of a plan.
 
@@ -52,7 +57,8 @@ class ParallelExecutor:
         Args:
             plan: What to run.
             run_step: Runs one step.
-            on_interrupt: Called at Ctrl-C, so that long steps can end early.
+            on_stop: Called when nothing more is admitted, with the reason and how many wait;
+                after Ctrl-C long steps can end early.
 
         Returns:
             A result for every step; those never admitted are pending.
@@ -78,14 +84,16 @@ class ParallelExecutor:
                     done, _ = wait(running, timeout=_AWAKE, return_when=FIRST_COMPLETED)
                     for future in done:
                         board.end(running.pop(future), future.result())
-                    board.stopped |= self.stop_on_error and board.failed
+                    if self.stop_on_error and board.failed and not board.stopped:
+                        board.stopped = True
+                        if board.waiting:
+                            on_stop("stopped after a failure", len(board.waiting))
                 except (KeyboardInterrupt, SystemExit) as error:
                     interruption = interruption or error
                     board.stopped = True
-                    if on_interrupt is not None:
-                        on_interrupt()
+                    on_stop("interrupted", len(board.waiting))
         results = {**board.results, **ended}
-        reason = "interrupted" if interruption else "stopped after a failure"
+        reason: StopReason = "interrupted" if interruption else "stopped after a failure"
         for step in plan.steps:
             results.setdefault(
                 step.dataflow.dataflow_id, DataflowResult(step.dataflow, "pending", reason=reason)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -13,9 +12,9 @@ from datacoolie_core import clock
 from datacoolie_core.errors import BusyError, DataCoolieError
 from datacoolie_core.plan.columns import destination_column
 from datacoolie_core.run.events import MaintenanceFinished, RunStarted, TargetFinished
+from datacoolie_core.run.failures import failure_of, internal_failure
 from datacoolie_core.run.maintain_options import options_of
 from datacoolie_core.run.maintain_results import MaintenanceResult, TargetResult
-from datacoolie_core.run.pipeline import failure_of
 from datacoolie_core.run.prepare import prepare_destination
 from datacoolie_core.run.results import Failure, Notice
 from datacoolie_core.writers.maintain import Work, is_there, operations
@@ -126,10 +125,10 @@ def maintain_target(target: Target, context: RunContext, wanted: Wanted) -> Targ
     except BusyError as error:
         result = TargetResult(flow, "skipped", f"already being maintained: {error.message}")
     except DataCoolieError as error:
-        result = TargetResult(flow, "failed", error=failure_of(error, flow))
-    except Exception as error:
-        logging.getLogger(__name__).exception("maintenance of %s", flow.label)
-        result = TargetResult(flow, "failed", error=_internal(error, flow))
+        result = TargetResult(flow, "failed", error=failure_of(error, flow, context))
+    except Exception as error:  # noqa: BLE001 - a fault of ours ends in a result
+        failure = internal_failure(error, flow, context, "write")
+        result = TargetResult(flow, "failed", error=failure)
     return replace(result, started_at=started, duration_seconds=round(clock.monotonic() - since, 3))
 
 
@@ -178,7 +177,7 @@ def _operated(
     ):
         if context.stopping.is_set():
             break
-        operation, failure = _timed(name, work, upkeep, result.dataflow)
+        operation, failure = _timed(name, work, upkeep, result.dataflow, context)
         done.append(operation)
         first = first or failure
     told = [Notice(code, text) for one in done for code, text in one.warnings]
@@ -205,7 +204,7 @@ def _searched(flow: Dataflow) -> tuple[str, ...]:
 
 
 def _timed(
-    name: OperationName, work: Work, upkeep: Upkeep, flow: Dataflow
+    name: OperationName, work: Work, upkeep: Upkeep, flow: Dataflow, context: RunContext
 ) -> tuple[Operation, Failure | None]:
     since = clock.monotonic()
     failure = None
@@ -213,18 +212,9 @@ def _timed(
     try:
         operation = work(upkeep)
     except DataCoolieError as error:
-        failure = failure_of(error, flow)
-    except Exception as error:
-        logging.getLogger(__name__).exception("maintenance of %s", flow.label)
-        failure = _internal(error, flow)
+        failure = failure_of(error, flow, context)
+    except Exception as error:  # noqa: BLE001 - a fault of ours ends in a result
+        failure = internal_failure(error, flow, context, "write")
     if failure is not None:
         operation = replace(operation, message=failure.message)
     return replace(operation, duration_seconds=round(clock.monotonic() - since, 3)), failure
-
-
-def _internal(error: Exception, flow: Dataflow) -> Failure:
-    text = (
-        f"dataflow '{flow.label}': unexpected {type(error).__name__}: {error}. "
-        "This is a fault of the product: please report it with the traceback of the log."
-    )
-    return Failure("write", "internal_error", text)

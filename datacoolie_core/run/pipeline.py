@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from datacoolie_core import clock
-from datacoolie_core.errors import BusyError, DataCoolieError, LoadError, PreparationError
+from datacoolie_core.errors import BusyError, DataCoolieError, PreparationError
 from datacoolie_core.run.events import ChunkFinished, DataflowStarted, RetryScheduled
+from datacoolie_core.run.failures import can_retry, failure_of, internal_failure
 from datacoolie_core.run.job import Job, Loaded
 from datacoolie_core.run.load import load
 from datacoolie_core.run.measure import table_figures
 from datacoolie_core.run.prepare import Prepared, prepare
-from datacoolie_core.run.results import Attempt, DataflowResult, Failure
+from datacoolie_core.run.results import Attempt, DataflowResult
 from datacoolie_core.run.retry import RetryHandler
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from datacoolie_core.errors import Phase
     from datacoolie_core.metadata.models import Dataflow
     from datacoolie_core.plan.windows import Window
     from datacoolie_core.run.context import RunContext
+    from datacoolie_core.run.results import Failure
 
 Work = Callable[[Prepared], DataflowResult]
 
@@ -93,14 +93,9 @@ def _guarded(dataflow: Dataflow, context: RunContext, work: Work) -> DataflowRes
         context.warn(dataflow, str(error))
         result = DataflowResult(dataflow, "skipped", reason=error.message.removeprefix("it is "))
     except PreparationError as error:
-        result = DataflowResult(dataflow, "failed", error=failure_of(error, dataflow))
-    except Exception as error:
-        logging.getLogger(__name__).exception("dataflow %s", dataflow.label)
-        text = (
-            f"dataflow '{dataflow.label}': unexpected {type(error).__name__}: {error}. "
-            "This is a fault of the product: please report it with the traceback of the log."
-        )
-        failure = Failure("prepare", "internal_error", text)
+        result = DataflowResult(dataflow, "failed", error=failure_of(error, dataflow, context))
+    except Exception as error:  # noqa: BLE001 - a fault of ours ends in a result
+        failure = internal_failure(error, dataflow, context)
         result = DataflowResult(dataflow, "failed", error=failure)
     return _evolve(result, started_at=started, duration_seconds=round(clock.monotonic() - since, 3))
 
@@ -115,9 +110,9 @@ def _attempts(job: Job, context: RunContext) -> DataflowResult:
         try:
             loaded = load(job, context)
         except DataCoolieError as error:
-            failure = failure_of(error, dataflow)
+            failure = failure_of(error, dataflow, context)
             trace.add(began, clocked, failure)
-            delay = next(delays, None) if _can_retry(error) else None
+            delay = next(delays, None) if can_retry(error) else None
             if delay is None:
                 result = DataflowResult(dataflow, "failed", error=failure)
                 break
@@ -146,10 +141,6 @@ def _retry(dataflow: Dataflow, context: RunContext) -> RetryHandler:
         config.retry_count if own.retry_count is None else own.retry_count,
         config.retry_delay if own.retry_delay is None else own.retry_delay,
     )
-
-
-def _can_retry(error: DataCoolieError) -> bool:
-    return isinstance(error, LoadError) and error.retryable
 
 
 def _succeeded(job: Job, loaded: Loaded) -> DataflowResult:
@@ -206,16 +197,6 @@ def _fold_status(chunks: Sequence[DataflowResult]) -> str:
     if "failed" in statuses:
         return "failed"
     return "skipped" if statuses == {"skipped"} else "succeeded"
-
-
-def failure_of(error: DataCoolieError, dataflow: Dataflow) -> Failure:
-    """Return an error as a result carries it, the dataflow named by its label."""
-    phase: Phase = getattr(error, "phase", "prepare")
-    if hasattr(error, "dataflow"):
-        error.dataflow = dataflow.label  # type: ignore[attr-defined] # pyright: ignore[reportAttributeAccessIssue]
-    return Failure(
-        phase, error.code, str(error), error.place, error.remedy, retryable=_can_retry(error)
-    )
 
 
 @dataclass

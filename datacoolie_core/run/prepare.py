@@ -120,14 +120,19 @@ def check_preparation(dataflow: Dataflow, context: RunContext) -> None:
 
 
 def _with_secrets(connection: Connection, context: RunContext) -> Connection:
+    written = connection.configure.model_dump(exclude_unset=True)
     if not connection.secrets_ref:
+        context.redaction.learn_from(written)
         return connection
     values = secrets.resolve(
-        connection.configure.model_dump(exclude_unset=True),
+        written,
         connection.secrets_ref,
         connection=connection.name,
         resolvers=context.resolvers,
     )
+    for value in values.values():
+        context.redaction.learn(value.reveal())
+    context.redaction.learn_from({k: v for k, v in written.items() if k not in values})
     return connection.model_copy(
         update={"configure": connection.configure.model_copy(update=dict(values))}
     )

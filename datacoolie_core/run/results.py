@@ -52,6 +52,7 @@ class Failure:
         place: Column, file, table.
         remedy: What to do.
         retryable: Whether the same load can succeed later without a change.
+        trace: The traceback, for the system log.
     """
 
     phase: Phase
@@ -60,6 +61,7 @@ class Failure:
     place: str | None = None
     remedy: str | None = None
     retryable: bool = False
+    trace: str | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from datacoolie_core.errors import DataCoolieError
 from datacoolie_core.plan.describe import describe_window
-from datacoolie_core.run.pipeline import failure_of, replay_dataflow, run_dataflow
+from datacoolie_core.run.failures import failure_of
+from datacoolie_core.run.pipeline import replay_dataflow, run_dataflow
 from datacoolie_core.run.prepare import check_preparation
 from datacoolie_core.run.results import DataflowResult, Failure
 
@@ -62,7 +63,7 @@ def _rehearsed(step: Step, context: RunContext, mode: Mode) -> DataflowResult:
     try:
         check_preparation(flow, context)
     except DataCoolieError as error:
-        return DataflowResult(flow, "failed", error=failure_of(error, flow))
+        return DataflowResult(flow, "failed", error=failure_of(error, flow, context))
     window = describe_window(step)
     reason = f"{DRY_RUN}: {window}" if window else DRY_RUN
     if mode == "load":

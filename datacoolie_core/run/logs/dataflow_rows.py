@@ -5,11 +5,11 @@ Columns and names are those that the DataCoolie framework logs (docs/reference/l
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from datacoolie_core.metadata.identity import table_path
+from datacoolie_core.redaction import hidden
 from datacoolie_core.run.results import ROW_COUNTS
 from datacoolie_core.state.values import encode_watermark
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _FILES = ("files_added", "files_removed", "bytes_added", "bytes_removed")
 _ROWS = ROW_COUNTS[:5]
-_HIDDEN = re.compile(r"pass(word|wd)?$|secret|token|api_?key|credential|private", re.IGNORECASE)
 
 
 def dataflow_row(result: DataflowResult, run_id: str) -> dict[str, Any]:
@@ -187,19 +186,7 @@ def _destination(flow: Dataflow) -> dict[str, Any]:
 
 def _plain(model: BaseModel) -> dict[str, Any]:
     """Return what the metadata sets, without what looks like a secret."""
-    return _redacted(model.model_dump(mode="json", exclude_unset=True))
-
-
-def _redacted(value: Any) -> Any:
-    if isinstance(value, dict):
-        pairs = cast("dict[Any, Any]", value).items()
-        return {
-            key: "***" if _HIDDEN.search(str(key)) and inner else _redacted(inner)
-            for key, inner in pairs
-        }
-    if isinstance(value, list):
-        return [_redacted(inner) for inner in cast("list[Any]", value)]
-    return value
+    return hidden(model.model_dump(mode="json", exclude_unset=True))
 
 
 def _attempts(result: DataflowResult) -> list[dict[str, Any]]:

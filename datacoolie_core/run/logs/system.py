@@ -9,6 +9,7 @@ from datacoolie_core import storage
 from datacoolie_core.clock import utc_now
 from datacoolie_core.errors import LifecycleError
 from datacoolie_core.run.events import (
+    AdmissionStopped,
     ChunkFinished,
     DataflowFinished,
     DataflowStarted,
@@ -115,18 +116,25 @@ class SystemLogger(logging.Handler):
                 text + event.error.message,
                 level="WARNING",
                 dataflow=event.dataflow,
+                exc_info=event.error.trace,
             )
         elif isinstance(event, ChunkFinished):
             chunk = event.result
             key = chunk.window.key if chunk.window else ""
             text = f"{chunk.dataflow.label}, chunk {key}: {chunk.status}"
             self.tell("replay.chunk_finished", text, dataflow=chunk.dataflow)
+        elif isinstance(event, AdmissionStopped):
+            text = f"{event.reason}: {event.waiting} dataflows do not start"
+            self.tell("scheduler.admission_stopped", text, level="WARNING")
         elif isinstance(event, DataflowFinished | TargetFinished):
             result = event.result
             why = result.error.message if result.error else result.reason
             text = f"{result.dataflow.label}: {result.status}" + (f" ({why})" if why else "")
             level = "ERROR" if result.status == "failed" else "INFO"
-            self.tell("dataflow.finished", text, level=level, dataflow=result.dataflow)
+            trace = result.error.trace if result.error else None
+            self.tell(
+                "dataflow.finished", text, level=level, dataflow=result.dataflow, exc_info=trace
+            )
 
     def _phase(self, event: PhaseReached) -> None:
         if event.phase == "reading" and event.dataflow.source.query:
