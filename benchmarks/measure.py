@@ -41,6 +41,7 @@ WORKLOADS = (
     "increments",
     "tiny",
     "compaction",
+    "csv",
 )
 OURS = "datacoolie"
 

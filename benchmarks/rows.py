@@ -118,3 +118,22 @@ def order_table(total: int, partition_by: str | None = None) -> Path:
                 )
 
     return kept(f"table_{partition_by or 'flat'}_{total}", make) / "table"
+
+
+def order_csv(total: int) -> Path:
+    """Return a folder with one CSV file of so many orders, some 230 bytes a row."""
+
+    def make(folder: Path) -> None:
+        (folder / "rows").mkdir(exist_ok=True)
+        padded = pl.scan_parquet(order_files(total) / "*.parquet").with_columns(
+            note=pl.format(
+                "{}-{}-{}-left at the door, the neighbour knows about it-{}",
+                pl.col("product_id") * 7919 % 1000003,
+                "status",
+                "customer_id",
+                pl.col("id") * 31 % 999983,
+            )
+        )
+        padded.sink_csv(folder / "rows" / "orders.csv")
+
+    return kept(f"csv_{total}", make) / "rows"

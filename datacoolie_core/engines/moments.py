@@ -10,6 +10,7 @@ import polars as pl
 
 from datacoolie_core.engines.bad_value import BadValue
 from datacoolie_core.engines.date_patterns import bare_fraction, has_time, has_zone
+from datacoolie_core.engines.uniform_moments import uniform_moments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,6 +126,9 @@ def _parsed(
 ) -> pl.Series:
     """Return texts as timestamps: instants for ``timestamp``, else wall clock times."""
     instants = target == "timestamp"
+    alike = uniform_moments(series) if len(formats) > 1 else None
+    if alike is not None and instants == (alike.dtype != _WALL):
+        return alike
     dtype = _INSTANT if instants else _WALL
     result = pl.Series(series.name, [None], dtype=dtype).new_from_index(0, len(series))
     missing = series.is_not_null()

@@ -15,6 +15,7 @@ import polars as pl
 from datacoolie_core.engines.names import listed
 from datacoolie_core.errors import ReadError
 from datacoolie_core.readers.csv_layout import has_blank_lines, header_line, without_blank_lines
+from datacoolie_core.readers.csv_moments import iso_moments, with_moments
 from datacoolie_core.readers.csv_trouble import csv_diagnosis, ragged_rows
 from datacoolie_core.readers.discovery import discover
 from datacoolie_core.readers.file_columns import SCANNED_PATH
@@ -36,6 +37,7 @@ from datacoolie_core.readers.options import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from datacoolie_core.metadata.hint_types import LogicalType
     from datacoolie_core.metadata.models import Dataflow
     from datacoolie_core.readers.batch import ReadRequest
     from datacoolie_core.readers.source import Source
@@ -99,7 +101,7 @@ def open_csv(request: ReadRequest) -> Source:
         files = [file for info in found.files for file in local.add(info)]
         opened = [_opened(file, options, local, request.dataflow) for file in files]
         headed = [(one.file, one.schema) for one in opened]
-        by_path = {one.file.path: one.options for one in opened}
+        by_path = {one.file.path: one for one in opened}
         if strict:
             _check_same(headed)
         return scanned(
@@ -107,7 +109,9 @@ def open_csv(request: ReadRequest) -> Source:
             found,
             lambda paths, schema: _scan(paths, schema, by_path),
             close=local.close,
-            diagnose=csv_diagnosis(files, options),
+            diagnose=csv_diagnosis(
+                files, options, {name for one in opened for name in one.moments}
+            ),
             warnings=_warnings(headed, files, options),
             limit=limit,
         )
@@ -142,6 +146,7 @@ class _Opened:
     file: LocalFile
     options: dict[str, Any]
     schema: dict[str, pl.DataType]
+    moments: dict[str, LogicalType]
 
 
 def _opened(
@@ -158,7 +163,7 @@ def _opened(
     several = len(schema) > 1 and options.get("eol_char", "\n") == "\n"
     if several and file.is_local and has_blank_lines(file.path):
         file = local.rewritten(file, lambda raw: without_blank_lines(raw, options, header))
-    return _Opened(file, options, schema)
+    return _Opened(file, options, schema, iso_moments(file.path, options, schema))
 
 
 def _check_line_ends(file: LocalFile, options: Mapping[str, Any]) -> None:
@@ -194,21 +199,23 @@ def _from_header(file: LocalFile, options: dict[str, Any]) -> tuple[dict[str, An
 
 
 def _scan(
-    paths: Sequence[str], schema: dict[str, pl.DataType], by_path: dict[str, dict[str, Any]]
+    paths: Sequence[str], schema: dict[str, pl.DataType], by_path: dict[str, _Opened]
 ) -> pl.LazyFrame:
-    if any(by_path[path] != by_path[paths[0]] for path in paths):
+    first = by_path[paths[0]]
+    options, moments = first.options, first.moments
+    if any((by_path[path].options, by_path[path].moments) != (options, moments) for path in paths):
         return pl.concat([_scan([path], schema, by_path) for path in paths], how="vertical")
-    options = by_path[paths[0]]
     # Files of one header only: with a wider schema, extra_columns or missing_columns, the engine
     # puts the surplus of a ragged row into another column or drops it, without a word.
-    return pl.scan_csv(
+    frame = pl.scan_csv(
         list(paths),
-        schema=schema,
+        schema={name: pl.String() if name in moments else schema[name] for name in schema},
         include_file_paths=SCANNED_PATH,
         glob=False,
         raise_if_empty=False,
         **{key: value for key, value in options.items() if not key.startswith("infer_schema")},
     )
+    return with_moments(frame, moments) if moments else frame
 
 
 def _schema(file: LocalFile, options: dict[str, Any]) -> dict[str, pl.DataType]:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _CHUNK = 1 << 20
-_BLANK = (b"\n\n", b"\n\r\n")
 _EMPTY = (b"\n", b"\r\n")
 
 
@@ -96,7 +95,7 @@ def has_blank_lines(path: str) -> bool:
     with opened(path) as raw:
         while chunk := raw.read(_CHUNK):
             chunk = end + chunk
-            if any(blank in chunk for blank in _BLANK):
+            if b"\n\n" in chunk or (b"\r" in chunk and b"\n\r\n" in chunk):
                 return True
             end = chunk[-2:]
     return False

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from typing import IO, TYPE_CHECKING, Any
 
+from datacoolie_core.engines.bad_value import BadValue
 from datacoolie_core.engines.names import listed
 from datacoolie_core.errors import ReadError
 from datacoolie_core.readers.csv_layout import BrokenLine, csv_rows
 from datacoolie_core.readers.local_files import opened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from datacoolie_core.readers.local_files import LocalFile
 
@@ -23,16 +24,25 @@ _CUT = "set read_options.truncate_ragged_lines to drop what stands behind the la
 
 
 def csv_diagnosis(
-    files: Sequence[LocalFile], options: dict[str, Any]
+    files: Sequence[LocalFile], options: dict[str, Any], moments: Collection[str] = ()
 ) -> Callable[[Exception], ReadError | None]:
     """Return what explains an error of the CSV parser by reading the files once more, in Python.
 
     Args:
         files: The files as they were found.
         options: As given to the engine.
+        moments: Columns whose texts the reader itself makes dates or times.
     """
 
     def diagnose(error: Exception) -> ReadError | None:
+        trouble = BadValue.trouble(error)
+        if trouble is not None:
+            inferred = trouble.column in moments
+            return (
+                _misfit(files, options, trouble.column, trouble.value, trouble.target)
+                if inferred
+                else None
+            )
         message = str(error)
         readable = [file for file in files if file.is_local]
         if "found more fields than defined" in message:
@@ -103,13 +113,18 @@ def _broken_quotes(files: Sequence[LocalFile], options: dict[str, Any]) -> ReadE
 def _bad_value(
     files: Sequence[LocalFile], options: dict[str, Any], unparsed: re.Match[str]
 ) -> ReadError:
-    found = _file_and_line(files, options, unparsed["column"], unparsed["value"])
+    return _misfit(files, options, unparsed["column"], unparsed["value"], unparsed["type"])
+
+
+def _misfit(
+    files: Sequence[LocalFile], options: dict[str, Any], column: str, value: str, wanted: str
+) -> ReadError:
+    found = _file_and_line(files, options, column, value)
     uri, line = found or (_named(files), None)
     where = "" if line is None else f" (line {line})"
     return ReadError(
-        f"{unparsed['value']!r} is no {unparsed['type']}{where}, the type inferred from the rows"
-        " before it",
-        place=f"{uri}, column '{unparsed['column']}'",
+        f"{value!r} is no {wanted}{where}, the type inferred from the rows before it",
+        place=f"{uri}, column '{column}'",
         remedy="Read as text (infer_schema: false) and add a schema hint, or raise"
         " infer_schema_length.",
         code="bad_value",
