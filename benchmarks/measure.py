@@ -42,6 +42,7 @@ WORKLOADS = (
     "tiny",
     "compaction",
     "csv",
+    "csv_large",
 )
 OURS = "datacoolie"
 
