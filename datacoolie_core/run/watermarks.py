@@ -207,8 +207,15 @@ def _told(
     seen = writer_for(dataflow.destination).inspect(
         prepared.uri, dataflow.dataflow_id, prepared.storage_options
     )
-    baseline = reconcile(dataflow, stored, replace(seen, foreign=()), anew=anew)
+    seen = replace(seen, foreign=())
     named = dataflow.source.watermark_columns if values is None else tuple(values)
+    try:
+        baseline = reconcile(dataflow, stored, seen, anew=anew)
+    except WatermarkError as error:
+        # values for every column leave nothing that the broken state would have to say
+        if error.code != "state_broken" or set(dataflow.source.watermark_columns) - set(named):
+            raise
+        baseline = reconcile(dataflow, stored, seen, anew=True)
     if baseline.destination_maximum and set(dataflow.source.watermark_columns) - set(named):
         baseline = with_destination_maximum(baseline, prepared)
     return baseline

@@ -82,7 +82,8 @@ def state_of_commit(info: Mapping[str, Any], destination: DestinationState) -> S
         why = error.message if isinstance(error, WatermarkError) else error
         raise WatermarkError(
             f"the state in the destination's newest commit of this dataflow is broken ({why})",
-            remedy="Load it anew with --full-refresh.",
+            remedy="Say where to go on (datacoolie watermark set, every column), or load it anew"
+            " with --full-refresh.",
             code="state_broken",
         ) from error
 

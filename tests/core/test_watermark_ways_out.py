@@ -271,3 +271,25 @@ def test_a_stored_value_that_is_none_is_an_error_of_its_own(document):
 def test_no_decimal_without_a_number_is_stored():
     with pytest.raises(WatermarkError, match="NaN"):
         encode(Decimal("NaN"))
+
+
+def edit_newest_commit(project):
+    """Break the state that the newest commit carries, as a hand in the log might."""
+    newest = max((Path(project.path()) / "_delta_log").glob("*.json"))
+    text = newest.read_text()
+    assert '\\"state_watermark\\":' in text or '"state_watermark":' in text
+    newest.write_text(text.replace("state_watermark", "state_watermerk"))
+    for cached in newest.parent.glob(f".{newest.name}.crc"):
+        cached.unlink()
+
+
+def test_a_watermark_for_every_column_replaces_a_broken_state(loaded):
+    edit_newest_commit(loaded)
+    refused = loaded.run()
+    assert refused.dataflows[0].error.code == "state_broken"
+    assert "datacoolie watermark set" in refused.dataflows[0].error.message
+    with create_driver(loaded.metadata, project_dir=str(loaded.root)) as driver:
+        driver.watermarks.set(flow_of(driver), {"id": 3})
+    loaded.write("t", "b.parquet", frame(4))
+    loaded.run_one()
+    assert sorted(loaded.ids()) == [1, 2, 3, 4]
