@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
-import polars as pl
+if TYPE_CHECKING:
+    import polars as pl
 
 _FORM = re.compile(
     r"\d{4}-\d\d-\d\d(?P<between>[T ])\d\d:\d\d:\d\d(?P<fraction>\.\d{3}|\.\d{6})?"
@@ -24,6 +26,7 @@ def uniform_moments(texts: pl.Series) -> pl.Series | None:
     Args:
         texts: ISO 8601 texts and nulls.
 
+    >>> import polars as pl
     >>> uniform_moments(pl.Series(["2025-01-01T02:00:00+0200", None])).to_list()
     [datetime.datetime(2025, 1, 1, 0, 0, tzinfo=zoneinfo.ZoneInfo(key='UTC')), None]
     >>> uniform_moments(pl.Series(["2025-01-01T02:00:00+0200", "2025-01-01"])) is None
