@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from datacoolie_core.engines.bad_value import BadValue
+from datacoolie_core.engines.bad_value import BadValue, part_of_the_column
 from datacoolie_core.engines.date_patterns import bare_fraction, has_time, has_zone
 from datacoolie_core.engines.uniform_moments import uniform_moments
 
@@ -137,7 +137,8 @@ def _parsed(
             break
         part = _moments(series.filter(missing), form)
         if instants and part.dtype == _WALL:
-            part = localized(column, part, zone)
+            with part_of_the_column(missing):
+                part = localized(column, part, zone)
         elif not instants and part.dtype != _WALL:
             part = part.dt.replace_time_zone(None)
         result = part if len(part) == len(series) else result.scatter(missing.arg_true(), part)

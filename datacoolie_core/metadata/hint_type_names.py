@@ -76,7 +76,7 @@ _NAMES: dict[Dialect, dict[Kind, str]] = {
         "float64": "double precision, float8, float",
         "decimal": "numeric, decimal, dec, money",
         "string": "varchar, character varying, char, character, bpchar, text, citext, name, uuid, "
-        "json, jsonb, xml, inet, cidr, macaddr",
+        "json, jsonb, xml, inet, cidr, macaddr, bit varying, varbit",
         "binary": "bytea",
         "date": "date",
         "timestamp": "timestamptz, timestamp with time zone",
@@ -89,9 +89,10 @@ _NAMES: dict[Dialect, dict[Kind, str]] = {
         "int16": "smallint, tinyint unsigned, year",
         "int32": "int, integer, mediumint, smallint unsigned, mediumint unsigned",
         "int64": "bigint, int unsigned, integer unsigned",
-        "float32": "float",
-        "float64": "double, double precision, real",
-        "decimal": "decimal, numeric, dec, fixed, bigint unsigned",
+        "float32": "float, float unsigned",
+        "float64": "double, double precision, real, double unsigned",
+        "decimal": "decimal, numeric, dec, fixed, bigint unsigned, decimal unsigned,"
+        " numeric unsigned",
         "string": "char, varchar, text, tinytext, mediumtext, longtext, enum, set, json",
         "binary": "binary, varbinary, blob, tinyblob, mediumblob, longblob",
         "date": "date",
@@ -107,7 +108,8 @@ _NAMES: dict[Dialect, dict[Kind, str]] = {
         "float32": "real",
         "float64": "float, double precision",
         "decimal": "decimal, numeric, dec, money, smallmoney",
-        "string": "char, varchar, nchar, nvarchar, text, ntext, uniqueidentifier, xml, sysname",
+        "string": "char, varchar, nchar, nvarchar, text, ntext, uniqueidentifier, xml, sysname,"
+        " json",
         "binary": "binary, varbinary, image, rowversion, timestamp",
         "date": "date",
         "timestamp": "datetimeoffset",
@@ -119,7 +121,8 @@ _NAMES: dict[Dialect, dict[Kind, str]] = {
         "float32": "binary_float",
         "float64": "binary_double, float, real, double precision",
         "decimal": "number, numeric, decimal, dec",
-        "string": "varchar2, nvarchar2, varchar, char, nchar, clob, nclob, long, rowid",
+        "string": "varchar2, nvarchar2, varchar, char, nchar, clob, nclob, long, rowid, urowid,"
+        " xmltype",
         "binary": "raw, long raw, blob",
         "timestamp": "timestamp with time zone, timestamp with local time zone",
         # a DATE of Oracle has a time of day
@@ -127,10 +130,11 @@ _NAMES: dict[Dialect, dict[Kind, str]] = {
     },
     "sqlite": {
         "bool": "boolean, bool",
-        "int64": "integer, int, bigint, tinyint, smallint, mediumint, int2, int8",
+        "int64": "integer, int, bigint, tinyint, smallint, mediumint, int2, int8, unsigned big int",
         "float64": "real, double, double precision, float",
         "decimal": "numeric, decimal",
-        "string": "text, varchar, char, character, nchar, nvarchar, clob, json",
+        "string": "text, varchar, char, character, nchar, nvarchar, clob, json,"
+        " varying character, native character",
         "binary": "blob",
         "date": "date",
         "timestamp_ntz": "datetime, timestamp",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _SHAPE = re.compile(r"(?P<name>[a-z_][a-z0-9_ ]*)(?:\((?P<size>[^()]*)\)(?P<tail>[a-z ]*))?")
 _OTHERS: tuple[Dialect, ...] = ("postgresql", "mysql", "mssql", "oracle", "sqlite", "spark_sql")
+_SIZE = re.compile(r"-?\d+|\*|max")
 _MAX_PRECISION = 38
 _SINGLE = 24
 """Up to this many bits a FLOAT(n) is a single precision number."""
@@ -117,7 +118,10 @@ def _taken_apart(name: str) -> tuple[str, tuple[int, ...]]:
     size = (found["size"] or "").strip().removesuffix(" char").removesuffix(" byte")
     base = " ".join(f"{found['name']} {found['tail'] or ''}".split())
     parts = [part.strip() for part in size.split(",") if part.strip()]
-    return base, tuple(int(part) for part in parts if part.isdigit())
+    if len(parts) > 2 or not all(_SIZE.fullmatch(part) for part in parts):
+        raise HintTypeError(f"'{name}' has a size that can't be read")
+    sizes = [_MAX_PRECISION if part == "*" else int(part) for part in parts if part != "max"]
+    return base.removesuffix(" zerofill").removesuffix(" signed"), tuple(sizes)
 
 
 def _sized_kind(dialect: Dialect, base: str, kind: Kind, sizes: tuple[int, ...]) -> Kind:
@@ -147,6 +151,9 @@ def _decimal_size(
         default = DEFAULT_DECIMAL[dialect]
         whole, after = default if after is None else (max(default[0], after), after)
     after = 0 if after is None else after
+    if after < 0 and dialect == "oracle":
+        # digits before the point are rounded away there, and take up room here
+        whole, after = whole - after, 0
     if not 1 <= whole <= _MAX_PRECISION:
         raise HintTypeError(f"'{name}' has precision {whole}; it must be 1 to {_MAX_PRECISION}")
     if not 0 <= after <= whole:

@@ -1,0 +1,1 @@
+"""The SQL that expressions are written in: Spark's, with a few additions."""
