@@ -32,16 +32,21 @@ class Settings:
         retry_count: Attempts after the first.
         retry_delay: Seconds before the second attempt; it doubles from there.
         sql_path: The roots of SQL files.
+        allowed_function_prefixes: Packages, modules and functions that metadata may call; empty
+            allows every importable one.
+        env: The environment whose overlays are laid over the metadata.
     """
 
     project_dir: str
     metadata: tuple[str, ...] = ()
-    state: str = ".datacoolie/state"
+    state: str | None = None
     log_path: str | None = None
     max_workers: int = 8
     retry_count: int = 0
     retry_delay: float = 5.0
     sql_path: tuple[str, ...] = ()
+    allowed_function_prefixes: tuple[str, ...] = ()
+    env: str | None = None
 
 
 def find_project_dir(project_dir: str | None = None) -> str:
@@ -75,6 +80,15 @@ def project_near(paths: Sequence[str]) -> str | None:
     there = (Path(one) for one in paths if not storage.is_remote(one) and Path(one).exists())
     file = next((found for one in there if (found := _find_file(one))), None)
     return str(file.parent) if file else None
+
+
+def default_state(environment: str | None = None) -> str:
+    """Return where the state is if nobody says it: each environment has one of its own.
+
+    >>> default_state(), default_state("dev")
+    ('.datacoolie/state', '.datacoolie/dev/state')
+    """
+    return f".datacoolie/{environment}/state" if environment else ".datacoolie/state"
 
 
 def load_settings(start_dir: str | None = None) -> Settings:
@@ -174,6 +188,8 @@ _PARSERS: dict[str, Callable[[Any], Any]] = {
     "retry_count": _as_number(0, int),
     "retry_delay": _as_number(0, float),
     "sql_path": _as_list,
+    "allowed_function_prefixes": _as_list,
+    "env": _as_text,
 }
 
 

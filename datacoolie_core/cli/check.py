@@ -8,6 +8,7 @@ from rich.console import Console
 
 from datacoolie_core.cli.options import (
     AsJson,
+    Env,
     Lenient,
     MetadataPaths,
     OnInvalid,
@@ -22,6 +23,7 @@ from datacoolie_core.cli.options import (
 def check(
     metadata: MetadataPaths = None,
     project_dir: ProjectDir = None,
+    env: Env = None,
     sql_path: SqlPaths = None,
     lenient: Lenient = False,
     on_invalid: OnInvalid = "fail",
@@ -32,7 +34,7 @@ def check(
     Example: datacoolie check --metadata examples/flights/metadata
     """
     root, settings = settings_for(project_dir, metadata)
-    scope = open_metadata(metadata, root, settings, lenient=lenient, on_invalid=on_invalid)
+    scope = open_metadata(metadata, root, settings, env=env, lenient=lenient, on_invalid=on_invalid)
     with open_driver(scope, root, settings, sql_paths=sql_path, on_invalid=on_invalid) as driver:
         graph = driver.graph
     warnings = [*(str(one) for one in scope.warnings), *(str(one) for one in graph.warnings)]

@@ -15,6 +15,8 @@ import typer
 from rich.console import Console
 
 from datacoolie_core.cli.check import check
+from datacoolie_core.cli.convert import convert
+from datacoolie_core.cli.init import init
 from datacoolie_core.cli.maintain import maintain
 from datacoolie_core.cli.plan import plan
 from datacoolie_core.cli.replay import replay
@@ -47,6 +49,8 @@ app.command()(run)
 app.add_typer(watermark_app, name="watermark")
 app.command()(maintain)
 app.command()(replay)
+app.command()(convert)
+app.command()(init)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

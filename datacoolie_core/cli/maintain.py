@@ -12,6 +12,7 @@ from rich.table import Table
 
 from datacoolie_core.cli.options import (
     AsJson,
+    Env,
     Exclude,
     Lenient,
     MetadataPaths,
@@ -54,6 +55,7 @@ def maintain(
         ),
     ] = False,
     project_dir: ProjectDir = None,
+    env: Env = None,
     log_path: Annotated[
         str | None, typer.Option(help="Folder of the run records (JSON lines).")
     ] = None,
@@ -75,7 +77,7 @@ def maintain(
     Example: datacoolie maintain --metadata examples/flights/metadata --dry-run
     """
     root, settings = settings_for(project_dir, metadata)
-    scope = open_metadata(metadata, root, settings, lenient=lenient, on_invalid=on_invalid)
+    scope = open_metadata(metadata, root, settings, env=env, lenient=lenient, on_invalid=on_invalid)
     config = DataCoolieRunConfig(
         job_num=job_num,
         job_index=job_index,

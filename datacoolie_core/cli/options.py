@@ -11,7 +11,13 @@ from datacoolie_core import storage
 from datacoolie_core.driver import DataCoolieDriver
 from datacoolie_core.errors import SettingsError
 from datacoolie_core.metadata.loader import load_metadata
-from datacoolie_core.settings import Settings, find_project_dir, load_settings, project_near
+from datacoolie_core.settings import (
+    Settings,
+    default_state,
+    find_project_dir,
+    load_settings,
+    project_near,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +48,14 @@ Select = Annotated[
 ]
 Exclude = Annotated[list[str] | None, typer.Option("--exclude", help="As --select, taken away.")]
 SqlPaths = Annotated[list[str] | None, typer.Option("--sql-path", help="A root of SQL files.")]
+Functions = Annotated[
+    list[str] | None,
+    typer.Option("--allow-functions", help="A package that metadata may call; may be repeated."),
+]
+Env = Annotated[
+    str | None,
+    typer.Option("--env", help="Lay the overlays in environments/ENV over the metadata."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 Lenient = Annotated[
     bool, typer.Option("--lenient", help="Unknown keys in the metadata are warnings.")
@@ -73,14 +87,11 @@ def _as_typed(path: str, root: str) -> str:
     return str(Path(path).absolute())
 
 
-def open_metadata(
-    paths: Sequence[str] | None, root: str, settings: Settings, *, lenient: bool, on_invalid: str
-) -> Metadata:
-    """Return the metadata that the options or the settings name.
+def metadata_paths(paths: Sequence[str] | None, root: str, settings: Settings) -> list[str]:
+    """Return the paths that the options or the settings name, else the folder ``metadata``.
 
     Raises:
-        SettingsError: When nothing names any, or ``on_invalid`` is unknown.
-        MetadataError: When it is wrong.
+        SettingsError: When nothing names any.
     """
     named = [_as_typed(path, root) for path in paths or ()] or list(settings.metadata)
     if not named:
@@ -91,15 +102,34 @@ def open_metadata(
                 remedy="Give --metadata FILE_OR_FOLDER, or set metadata in datacoolie.toml.",
             )
         named = [fallback]
+    return named
+
+
+def open_metadata(
+    paths: Sequence[str] | None,
+    root: str,
+    settings: Settings,
+    *,
+    env: str | None = None,
+    lenient: bool,
+    on_invalid: str,
+) -> Metadata:
+    """Return the metadata that the options or the settings name.
+
+    Raises:
+        SettingsError: When nothing names any, or ``on_invalid`` or the environment is unknown.
+        MetadataError: When it is wrong.
+    """
     if on_invalid not in ("fail", "quarantine"):
         raise SettingsError(
             f"--on-invalid is {on_invalid!r}", remedy="Give 'fail' or 'quarantine'."
         )
     return load_metadata(
-        named,
+        metadata_paths(paths, root, settings),
         project_dir=root,
         strict=not lenient,
         on_invalid="quarantine" if on_invalid == "quarantine" else "fail",
+        environment=env or settings.env,
     )
 
 
@@ -119,7 +149,7 @@ def open_driver(
     return DataCoolieDriver(
         metadata,
         project_dir=root,
-        state=state or settings.state,
+        state=state or settings.state or default_state(metadata.environment),
         config=config,
         sql_paths=sql_paths or settings.sql_path,
         log_path=log_path or settings.log_path,

@@ -13,7 +13,9 @@ from rich.table import Table
 
 from datacoolie_core.cli.options import (
     AsJson,
+    Env,
     Exclude,
+    Functions,
     Lenient,
     MetadataPaths,
     OnInvalid,
@@ -49,7 +51,9 @@ def plan(
     exclude: Exclude = None,
     state: State = None,
     project_dir: ProjectDir = None,
+    env: Env = None,
     sql_path: SqlPaths = None,
+    allow_functions: Functions = None,
     job_num: Annotated[int, typer.Option(help="How many jobs share the metadata.")] = 1,
     job_index: Annotated[int, typer.Option(help="Which of them this is.")] = 0,
     full_refresh: Annotated[bool, typer.Option("--full-refresh", help="Ignore state.")] = False,
@@ -68,9 +72,12 @@ def plan(
     Example: datacoolie plan --metadata examples/flights/metadata --stage silver
     """
     root, settings = settings_for(project_dir, metadata)
-    scope = open_metadata(metadata, root, settings, lenient=lenient, on_invalid=on_invalid)
+    scope = open_metadata(metadata, root, settings, env=env, lenient=lenient, on_invalid=on_invalid)
     config = DataCoolieRunConfig(
-        job_num=job_num, job_index=job_index, max_workers=settings.max_workers
+        job_num=job_num,
+        job_index=job_index,
+        max_workers=settings.max_workers,
+        allowed_function_prefixes=tuple(allow_functions or settings.allowed_function_prefixes),
     )
     with open_driver(
         scope, root, settings, state=state, sql_paths=sql_path, config=config, on_invalid=on_invalid

@@ -12,7 +12,9 @@ import typer
 
 from datacoolie_core.cli.options import (
     AsJson,
+    Env,
     Exclude,
+    Functions,
     Lenient,
     MetadataPaths,
     OnInvalid,
@@ -68,7 +70,9 @@ def replay(
     exclude: Exclude = None,
     state: State = None,
     project_dir: ProjectDir = None,
+    env: Env = None,
     sql_path: SqlPaths = None,
+    allow_functions: Functions = None,
     log_path: Annotated[
         str | None, typer.Option(help="Folder of the run records (JSON lines).")
     ] = None,
@@ -96,7 +100,7 @@ def replay(
     Example: datacoolie replay --select silver/orders --start 2025-01-01 --end 2025-04-01 --every 1mo
     """
     root, settings = settings_for(project_dir, metadata)
-    scope = open_metadata(metadata, root, settings, lenient=lenient, on_invalid=on_invalid)
+    scope = open_metadata(metadata, root, settings, env=env, lenient=lenient, on_invalid=on_invalid)
     asked = _Asked(
         _bound(start),
         _bound(end),
@@ -114,6 +118,7 @@ def replay(
         retry_count=settings.retry_count if retry_count is None else retry_count,
         retry_delay=settings.retry_delay if retry_delay is None else retry_delay,
         stop_on_error=stop_on_error,
+        allowed_function_prefixes=tuple(allow_functions or settings.allowed_function_prefixes),
     )
     with (
         Progress() as progress,

@@ -9,7 +9,9 @@ import typer
 
 from datacoolie_core.cli.options import (
     AsJson,
+    Env,
     Exclude,
+    Functions,
     Lenient,
     MetadataPaths,
     OnInvalid,
@@ -34,7 +36,9 @@ def run(
     exclude: Exclude = None,
     state: State = None,
     project_dir: ProjectDir = None,
+    env: Env = None,
     sql_path: SqlPaths = None,
+    allow_functions: Functions = None,
     log_path: Annotated[
         str | None, typer.Option(help="Folder of the run records (JSON lines).")
     ] = None,
@@ -67,7 +71,7 @@ def run(
     Example: datacoolie run --metadata examples/flights/metadata --stage bronze --json
     """
     root, settings = settings_for(project_dir, metadata)
-    scope = open_metadata(metadata, root, settings, lenient=lenient, on_invalid=on_invalid)
+    scope = open_metadata(metadata, root, settings, env=env, lenient=lenient, on_invalid=on_invalid)
     if on_upstream_failure not in ("continue", "block"):
         raise SettingsError(
             f"--on-upstream-failure is {on_upstream_failure!r}",
@@ -82,6 +86,7 @@ def run(
         stop_on_error=stop_on_error,
         on_upstream_failure="block" if on_upstream_failure == "block" else "continue",
         run_attributes=_attributes(run_attribute or []),
+        allowed_function_prefixes=tuple(allow_functions or settings.allowed_function_prefixes),
     )
     with (
         Progress() as progress,

@@ -12,6 +12,7 @@ from rich.table import Table
 from datacoolie_core import storage
 from datacoolie_core.cli.options import (
     AsJson,
+    Env,
     Exclude,
     MetadataPaths,
     ProjectDir,
@@ -23,6 +24,7 @@ from datacoolie_core.cli.options import (
     settings_for,
 )
 from datacoolie_core.errors import SelectionError, nearest
+from datacoolie_core.plan.tracking import state_columns
 from datacoolie_core.run.import_watermarks import watermark_files, watermark_rows
 from datacoolie_core.run.watermark_values import KINDS
 from datacoolie_core.state.database import database_url, is_database
@@ -41,9 +43,11 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Which = Annotated[str, typer.Argument(help="silver/flights, a name or an id.", show_default=False)]
 
 
-def _driver(metadata: list[str] | None, project_dir: str | None, state: str | None) -> Any:
+def _driver(
+    metadata: list[str] | None, project_dir: str | None, env: str | None, state: str | None
+) -> Any:
     root, settings = settings_for(project_dir, metadata)
-    scope = open_metadata(metadata, root, settings, lenient=False, on_invalid="fail")
+    scope = open_metadata(metadata, root, settings, env=env, lenient=False, on_invalid="fail")
     return open_driver(scope, root, settings, state=state)
 
 
@@ -55,6 +59,7 @@ def show(
     exclude: Exclude = None,
     state: State = None,
     project_dir: ProjectDir = None,
+    env: Env = None,
     as_json: AsJson = False,
 ) -> None:
     """Show where dataflows stand, in the store and in their destinations.
@@ -63,7 +68,7 @@ def show(
 
     Example: datacoolie watermark show --metadata examples/flights/metadata --stage bronze
     """
-    with _driver(metadata, project_dir, state) as driver:
+    with _driver(metadata, project_dir, env, state) as driver:
         plan = driver.plan(
             stages=stage, include=select or (), exclude=exclude or (), read_state=False
         )
@@ -99,6 +104,7 @@ def set_(
     metadata: MetadataPaths = None,
     state: State = None,
     project_dir: ProjectDir = None,
+    env: Env = None,
     kind: Annotated[
         str | None, typer.Option("--type", help=f"Of the values: {', '.join(KINDS)}.")
     ] = None,
@@ -116,7 +122,7 @@ def set_(
     pairs = [pair.partition("=") for pair in values]
     if bad := [f"{name}{equals}{value}" for name, equals, value in pairs if not equals or not name]:
         raise typer.BadParameter(f"{bad[0]!r} is no column=value.", param_hint="VALUES")
-    with _driver(metadata, project_dir, state) as driver:
+    with _driver(metadata, project_dir, env, state) as driver:
         flow = _one(driver, dataflow)
         _check_columns(flow, [name for name, _, _ in pairs])
         typed = {
@@ -137,6 +143,7 @@ def reset(
     metadata: MetadataPaths = None,
     state: State = None,
     project_dir: ProjectDir = None,
+    env: Env = None,
     keep_rows: Annotated[
         bool, typer.Option("--keep-rows", help="The next load of an append adds to what is there.")
     ] = False,
@@ -149,7 +156,7 @@ def reset(
 
     Example: datacoolie watermark reset bronze/flights --yes
     """
-    with _driver(metadata, project_dir, state) as driver:
+    with _driver(metadata, project_dir, env, state) as driver:
         flow = _one(driver, dataflow)
         _ask(f"Reset the watermark of {flow.label}?", yes=yes)
         record = driver.watermarks.reset(flow, keep_rows=keep_rows)
@@ -168,6 +175,7 @@ def import_(
     metadata: MetadataPaths = None,
     state: State = None,
     project_dir: ProjectDir = None,
+    env: Env = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what would be done.")
     ] = False,
@@ -182,7 +190,7 @@ def import_(
 
     Example: datacoolie watermark import state/watermarks --dry-run
     """
-    with _driver(metadata, project_dir, state) as driver:
+    with _driver(metadata, project_dir, env, state) as driver:
         if is_database(source):
             found = list(watermark_rows(database_url(source, driver.project_dir)))
         else:
@@ -219,7 +227,7 @@ def _one(driver: DataCoolieDriver, named: str) -> Dataflow:
 
 
 def _check_columns(flow: Dataflow, named: Sequence[str]) -> None:
-    known = {name.casefold(): name for name in flow.source.watermark_columns}
+    known = {name.casefold(): name for name in state_columns(flow)}
     for name in named:
         if name.casefold() not in known:
             meant = nearest(name, known.values())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from datacoolie_core.metadata.connection_checks import check_connection
-from datacoolie_core.metadata.expressions import sql_problem
+from datacoolie_core.metadata.expressions import sql_finding
 from datacoolie_core.metadata.names import name_problem
 from datacoolie_core.metadata.open_keys import check_open_keys
 from datacoolie_core.metadata.option_checks import check_options
@@ -185,9 +185,9 @@ def _expressions(flow: Dataflow) -> Iterator[Finding]:
         for index, column in enumerate(flow.destination.partition_columns)
     ]
     for field, text, kind in given:
-        problem = sql_problem(text, kind) if text else None
+        problem = sql_finding(text, kind) if text else None
         if problem is not None:
-            yield Finding(field, problem)
+            yield Finding(field, *problem)
 
 
 def _open_keys(flow: Dataflow) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from datacoolie_core.errors import nearest
+from datacoolie_core.metadata.date_folders import DatePatternError, date_pattern
 from datacoolie_core.metadata.hint_types import HintTypeError, dialect_name
 from datacoolie_core.metadata.models import FORMAT_TYPES, Connection
 from datacoolie_core.metadata.names import name_problem
@@ -94,6 +95,16 @@ def _value(connection: Connection, key: str) -> Any:
     return getattr(connection.configure, key, None)
 
 
+def _dated_folders(connection: Connection) -> Iterator[Finding]:
+    pattern = connection.configure.date_folder_partitions
+    if connection.connection_type != "file" or not pattern:
+        return
+    try:
+        date_pattern(pattern)
+    except DatePatternError as error:
+        yield Finding("configure.date_folder_partitions", str(error))
+
+
 def _secrets(connection: Connection) -> Iterator[Finding]:
     seen: dict[str, str] = {}
     for source, fields in (connection.secrets_ref or {}).items():
@@ -138,6 +149,7 @@ _CHECKS: tuple[Callable[[Connection], Iterator[Finding]], ...] = (
     _secrets,
     _variables,
     _dialects,
+    _dated_folders,
 )
 
 _KNOWN: dict[str, tuple[str, ...]] = {

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import yaml
 
 from datacoolie_core.errors import Problem
+from datacoolie_core.metadata.places import Document
+from datacoolie_core.metadata.positions import TextOrigin, json_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +43,7 @@ class DocumentError(Exception):
         self.problems = problems
 
 
-def parse(content: bytes, source: str) -> Any:
+def read_document(content: bytes, source: str) -> Document:
     """Return the document in a file's bytes.
 
     Args:
@@ -56,16 +58,21 @@ def parse(content: bytes, source: str) -> Any:
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise DocumentError([_problem(source, line, "this is not UTF-8 text")]) from None
-    if source.lower().endswith(".json"):
-        return _parse_json(text, source)
-    return _parse_yaml(text, source)
+    is_json = source.lower().endswith(".json")
+    parsed = _parse_json(text, source) if is_json else _parse_yaml(text, source)
+    return Document(source, parsed, TextOrigin(source, text))
 
 
 def _problem(source: str, line: int, message: str) -> Problem:
     return Problem(message=message, source=source, line=line)
 
 
-def _parse_json(text: str, source: str) -> Any:
+def strict_json(text: str) -> tuple[Any, list[str]]:
+    """Return a JSON value, and the keys that a mapping in it has twice.
+
+    Raises:
+        JSONDecodeError: It is no JSON.
+    """
     repeated: list[str] = []
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -76,22 +83,30 @@ def _parse_json(text: str, source: str) -> Any:
         return mapping
 
     def constant(word: str) -> NoReturn:
-        raise DocumentError([Problem(message=f"{word} is not JSON", source=source)])
+        raise json.JSONDecodeError(f"{word} is not JSON", text, max(text.find(word), 0))
 
+    return json.loads(text, object_pairs_hook=pairs, parse_constant=constant), repeated
+
+
+def _parse_json(text: str, source: str) -> Any:
     try:
-        document = json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+        document, repeated = strict_json(text)
     except json.JSONDecodeError as error:
         message = f"broken JSON at column {error.colno}: {error.msg}"
         raise DocumentError([_problem(source, error.lineno, message)]) from None
     except RecursionError:
         raise DocumentError([Problem(message="nested too deeply", source=source)]) from None
+    except ValueError as error:
+        raise DocumentError([_too_long(error, source)]) from None
     if repeated:
-        raise DocumentError([_repeated(key, source) for key in repeated])
+        twice = json_lines(text).repeated
+        raise DocumentError([_problem(source, line, repeated_key(key)) for key, line in twice])
     return document
 
 
-def _repeated(key: str, source: str) -> Problem:
-    return Problem(message=f"the key '{key}' is given twice in one mapping", source=source)
+def repeated_key(key: str) -> str:
+    """Return what is said of a key that a mapping has twice."""
+    return f"the key '{key}' is given twice in one mapping"
 
 
 def _parse_yaml(text: str, source: str) -> Any:
@@ -107,6 +122,13 @@ def _parse_yaml(text: str, source: str) -> Any:
         raise DocumentError([_problem(source, 1, f"broken YAML: {error}")]) from None
     except RecursionError:
         raise DocumentError([Problem(message="nested too deeply", source=source)]) from None
+    except ValueError as error:
+        raise DocumentError([_too_long(error, source)]) from None
+
+
+def _too_long(error: ValueError, source: str) -> Problem:
+    # Python refuses whole numbers of more than 4,300 digits
+    return Problem(message=f"a number can't be read: {error}", source=source)
 
 
 class _YamlReader:
@@ -195,7 +217,7 @@ class _YamlReader:
                 merged += value if isinstance(value, list) else [value]
                 self._check_merge(event, merged)
             elif key in mapping:
-                self._report(event, f"the key '{key}' is given twice in one mapping")
+                self._report(event, repeated_key(key))
             else:
                 mapping[key] = value
         for other in merged:  # the first one that has a key wins

@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from datacoolie_core import storage
-from datacoolie_core.errors import MetadataError, MissingPathError, Problem, StorageError
-from datacoolie_core.metadata.documents import DocumentError, parse
+from datacoolie_core.errors import MetadataError, Problem, StorageError
+from datacoolie_core.metadata.documents import DocumentError, read_document
+from datacoolie_core.metadata.files import Found, find_files, shown, unreadable
+from datacoolie_core.metadata.places import Document, Unplaced
 from datacoolie_core.metadata.scope import OnInvalid, Rules, build
 from datacoolie_core.metadata.sections import Sections, collect
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Sequence
 
     from datacoolie_core.metadata.models import Metadata
-
-_READABLE = (".json", ".yaml", ".yml")
-_SHEETS = (".xlsx", ".xls")
 
 
 def load_metadata(
@@ -28,41 +27,80 @@ def load_metadata(
     project_dir: str | None = None,
     strict: bool = True,
     on_invalid: OnInvalid = "fail",
+    environment: str | None = None,
 ) -> Metadata:
     """Return the validated metadata of files and folders.
 
     Args:
-        paths: Files (.json, .yaml, .yml) or folders, which are read with all their subfolders.
+        paths: Files (.json, .yaml, .yml, .xlsx) or folders, which are read with all their
+            subfolders, except those named ``environments``.
         project_dir: What relative paths are relative to; the working directory if None.
         strict: False turns unknown keys alone into warnings.
         on_invalid: ``quarantine`` keeps the valid dataflows and puts the others into
             ``Metadata.invalid``.
+        environment: The name of a folder in ``environments``, whose overlays are laid over the
+            rest; None reads no overlay.
 
     Raises:
         MetadataError: Something is wrong; it carries all problems.
+        SettingsError: There is no such environment.
     """
     root = project_dir or str(Path.cwd())
-    files, problems = _find_files([paths] if isinstance(paths, str) else paths, root)
+    found = find_files([paths] if isinstance(paths, str) else paths, root, environment)
     with _no_collection():
-        sections = _read_all(files, root, problems, strict=strict)
-        return build(sections, Rules(strict=strict), on_invalid)
+        sections = _read_all(found, root, on_invalid, strict=strict)
+        scope = build(sections, Rules(strict=strict), on_invalid)
+    return scope.model_copy(update={"environment": environment}) if environment else scope
 
 
-def _read_all(
-    files: Iterable[str], root: str, problems: list[Problem], *, strict: bool
-) -> Sections:
-    documents: list[tuple[str, Any]] = []
-    for uri in files:
-        source = _shown(uri, root)
+def _read_all(found: Found, root: str, on_invalid: OnInvalid, *, strict: bool) -> Sections:
+    problems = list(found.problems)
+    base = read_files(found.files, root, problems, strict=strict)
+    sections = collect(base, strict=strict)
+    if found.overlays:
+        from datacoolie_core.metadata.overlays import apply_overlays
+
+        wrong: list[Problem] = []
+        overlays = read_files(found.overlays, root, wrong, strict=strict)
+        wrong += apply_overlays(sections, overlays, strict=strict)
+        errors = [problem for problem in wrong if problem.severity == "error"]
+        if errors and on_invalid == "quarantine":
+            # without it the rest would run as it is elsewhere: on other data, into other tables
+            raise MetadataError(errors)
+        problems += wrong
+    sections.problems[:0] = problems
+    return sections
+
+
+def read_files(
+    uris: Iterable[str], root: str, problems: list[Problem], *, strict: bool = True
+) -> list[Document]:
+    """Return the documents of files, without those that can't be read.
+
+    Args:
+        uris: The files.
+        root: The project root, which messages leave out of names.
+        problems: What could not be read is added here.
+        strict: Whether an unknown column of a workbook is an error.
+    """
+    documents: list[Document] = []
+    for uri in uris:
+        source = shown(uri, root)
         try:
-            documents.append((source, parse(storage.read_bytes(uri), source)))
+            documents.append(_read(storage.read_bytes(uri), source, strict=strict))
         except DocumentError as error:
             problems.extend(error.problems)
         except StorageError as error:
-            problems.append(_unreadable(source, error))
-    sections = collect(documents, strict=strict)
-    sections.problems[:0] = problems
-    return sections
+            problems.append(unreadable(source, error))
+    return documents
+
+
+def _read(content: bytes, source: str, *, strict: bool) -> Document:
+    if source.lower().endswith(".xlsx"):
+        from datacoolie_core.metadata.workbook import read_workbook
+
+        return read_workbook(content, source, strict=strict)
+    return read_document(content, source)
 
 
 def metadata_from_documents(
@@ -84,7 +122,8 @@ def metadata_from_documents(
         MetadataError: Something is wrong; it carries all problems.
     """
     with _no_collection():
-        sections = collect(documents, strict=strict)
+        placed = (Document(source, held, Unplaced(source)) for source, held in documents)
+        sections = collect(placed, strict=strict)
         return build(sections, Rules(strict=strict, text_values=text_values), on_invalid)
 
 
@@ -99,66 +138,3 @@ def _no_collection() -> Generator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def _find_files(paths: Sequence[str], root: str) -> tuple[list[str], list[Problem]]:
-    """Return the files to read, each once, and warnings about files left out.
-
-    A path that does not exist, or a folder without metadata, is an error even where invalid
-    dataflows are quarantined: nothing at all could be loaded from it.
-    """
-    files: dict[str, None] = {}
-    left_out: list[Problem] = []
-    missing: list[Problem] = []
-    for path in paths:
-        try:
-            found = list(_listed(storage.resolve(path, root)))
-        except StorageError as error:
-            missing.append(_unreadable(path, error))
-            continue
-        readable = [uri for uri in found if uri.lower().endswith(_READABLE)]
-        if not readable:
-            missing.append(Problem(message=_nothing_to_read(found), source=path))
-        files.update(dict.fromkeys(readable))
-        sheets = (uri for uri in found if uri.lower().endswith(_SHEETS))
-        left_out += [_left_out(_shown(uri, root)) for uri in sheets]
-    if not paths:
-        missing.append(Problem(message="no metadata was named", source="metadata"))
-    if missing:
-        raise MetadataError(missing)
-    return list(files), left_out
-
-
-def _listed(uri: str) -> Iterator[str]:
-    found = storage.list_files(uri, recursive=True, include_hidden=True)
-    names = {info.uri: info.uri.removeprefix(uri).strip("/") for info in found}
-    visible = (
-        path
-        for path, name in names.items()
-        if not any(part.startswith(".") for part in name.split("/"))
-    )
-    return iter(sorted(visible, key=lambda path: (path.casefold(), path)))
-
-
-def _nothing_to_read(found: Sequence[str]) -> str:
-    if len(found) == 1:
-        return f"this kind of file can't be read; it must be one of {', '.join(_READABLE)}"
-    return f"holds no metadata file ({', '.join(_READABLE)})"
-
-
-def _left_out(source: str) -> Problem:
-    message = "was not read: spreadsheets are not read from folders of JSON and YAML files"
-    return Problem(message=message, source=source, severity="warning")
-
-
-def _unreadable(source: str, error: StorageError) -> Problem:
-    if isinstance(error, MissingPathError):
-        message = "there is no such file or folder; relative paths start at the project root"
-        return Problem(message=message, source=source)
-    remedy = f". {error.remedy}" if error.remedy else ""
-    return Problem(message=f"{error.message}{remedy}", source=source)
-
-
-def _shown(uri: str, root: str) -> str:
-    base = storage.resolve(".", root).rstrip("/") + "/"
-    return uri.removeprefix(base)

@@ -301,3 +301,5 @@ class Metadata(Model):
     """What does not stop a run."""
     origins: dict[str, str] = Field(default_factory=dict)
     """Dataflow id → the file (or other source) that it was read from."""
+    environment: str | None = None
+    """Whose overlays are laid over it."""

@@ -62,6 +62,8 @@ class DataflowOptions(Model):
     """Whether it still runs when one that it waits for failed."""
     on_cast_error: OnCastError = "fail"
     """What happens to values that do not fit a hint."""
+    transforms: Names = ()
+    """Plug-ins for the slots 40 to 50: package.module:NAME of a Slot."""
     owners: Names = ()
     """Who answers for it: e-mail addresses or team:name."""
     tags: dict[str, str] = Field(default_factory=dict)

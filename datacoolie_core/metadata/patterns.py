@@ -6,7 +6,7 @@ import re
 from contextlib import suppress
 
 _LITERAL_ESCAPES = frozenset(r".^$*+?()[]{}|\/-#&~ ") | frozenset("tnrfv")
-_QUANTIFIER = re.compile(r"[*+?]|\{\d*(?:,\d*)?\}")
+_QUANTIFIER = re.compile(r"[*+?]|\{\d+(?:,\d*)?\}")
 
 
 class _PatternError(Exception):
@@ -19,6 +19,8 @@ def pattern_problem(pattern: str) -> str | None:
     >>> pattern_problem("[^0-9]+"), pattern_problem(r"\d+")
     (None, '\\d is not supported; write a class such as [0-9]')
     """
+    if not pattern:
+        return "it is empty"
     with suppress(IndexError):  # a broken pattern: the compiler says it better
         try:
             _Scanner(pattern).scan()
@@ -58,6 +60,8 @@ class _Scanner:
             self._at += 1
         elif self._quantifier(closed):
             pass
+        elif char == "{":
+            raise _PatternError(r"a { that is no {n}, {n,} or {n,m} must be written \{")
         else:
             if char == "|":
                 self._complicate()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class FileProvider:
-    """Metadata from JSON and YAML files.
+    """Metadata from JSON and YAML files and Excel workbooks.
 
     Args:
         config_path: One file or folder, or several.
@@ -24,6 +24,7 @@ class FileProvider:
         sql_base_path: The root of SQL files, or several.
         strict: False turns unknown keys alone into warnings.
         on_invalid: ``quarantine`` keeps the valid dataflows.
+        environment: Whose overlays are laid over the metadata; None reads no overlay.
 
     Raises:
         SettingsError: Both paths are given, or neither.
@@ -38,6 +39,7 @@ class FileProvider:
         sql_base_path: str | Sequence[str] = (),
         strict: bool = True,
         on_invalid: OnInvalid = "fail",
+        environment: str | None = None,
     ) -> None:
         if (config_path is None) == (metadata_base_path is None):
             raise SettingsError(
@@ -52,6 +54,7 @@ class FileProvider:
         self._project_dir = project_dir
         self._strict = strict
         self._on_invalid: OnInvalid = on_invalid
+        self._environment = environment
         self._loaded: Metadata | None = None
 
     def initialize(self) -> None:
@@ -59,12 +62,14 @@ class FileProvider:
 
         Raises:
             MetadataError: Something is wrong; it carries all problems.
+            SettingsError: There is no such environment.
         """
         self._loaded = load_metadata(
             self.paths,
             project_dir=self._project_dir,
             strict=self._strict,
             on_invalid=self._on_invalid,
+            environment=self._environment,
         )
 
     def load(self) -> Metadata:

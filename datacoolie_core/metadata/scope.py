@@ -63,12 +63,12 @@ def _load(
     entry: Entry, model: type[ModelT], context: dict[str, Any], rules: Rules
 ) -> Loaded[ModelT]:
     strict = False if rules.text_values else None
-    raw, found = entry.raw, list[Finding]()
+    raw, found = entry.raw, list(entry.found)
     partial: ModelT | None = None
     try:
         partial = model.model_validate(raw, strict=strict, context=context)
     except ValidationError as error:
-        found = findings(error, model)
+        found += _not_yet(findings(error, model), entry.found)
         if not rules.strict:
             found = [_forgiven(item) for item in found]
             raw = without(raw, _unknown_keys(error))
@@ -79,6 +79,12 @@ def _load(
         touched = [path for item in found for path in _about(item)]
         found += [item for item in _check(partial) if not _concerns(item, touched)]
     return Loaded(entry, partial, found)
+
+
+def _not_yet(new: Iterable[Finding], found: Iterable[Finding]) -> list[Finding]:
+    """Return findings about other fields: a cell that could not be read is not missing too."""
+    touched = [finding.field for finding in found if finding.field]
+    return [item for item in new if not _concerns(item, touched)]
 
 
 def _retry(

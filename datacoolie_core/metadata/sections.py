@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, Literal, TypeVar, cast
 
 from datacoolie_core.errors import Problem, nearest
+from datacoolie_core.metadata.files import ENVIRONMENTS
 from datacoolie_core.metadata.identity import id_from_name
+from datacoolie_core.metadata.places import Document, Origin, Path, Place, steps_of
 from datacoolie_core.metadata.problems import Finding
 
 ModelT = TypeVar("ModelT")
 Section = Literal["connections", "dataflows", "schema_hints"]
 SECTIONS: tuple[Section, ...] = ("connections", "dataflows", "schema_hints")
+PATCHES = "patches"
+"""The key of an overlay that only an environment can have."""
+
 _TOP_KEYS = (*SECTIONS, "metadata", "extensions", "$schema")
 _KINDS: dict[Section, Literal["connection", "dataflow", "schema_hints"]] = {
     "connections": "connection",
@@ -24,12 +29,25 @@ _KINDS: dict[Section, Literal["connection", "dataflow", "schema_hints"]] = {
 
 @dataclass(frozen=True)
 class Entry:
-    """One connection, dataflow or group of schema hints as it was written."""
+    """One connection, dataflow or group of schema hints as it was written.
+
+    Attributes:
+        section: Which of them.
+        raw: Its mapping.
+        source: The name of its file.
+        index: Its place in the section.
+        origin: Tells where its parts are.
+        path: Its path in the document.
+        found: What was found while it was read.
+    """
 
     section: Section
     raw: dict[str, Any]
     source: str
     index: int
+    origin: Origin | None = None
+    path: Path = ()
+    found: tuple[Finding, ...] = ()
 
     def text(self, *keys: str) -> str | None:
         """Return the first of these keys that holds text that is not blank."""
@@ -59,15 +77,25 @@ class Entry:
 
     def problem(self, finding: Finding) -> Problem:
         """Return a finding about this entry as a problem with its place."""
+        place = self._place(finding)
         return Problem(
             message=finding.message,
-            source=self.source,
+            source=place.source,
+            line=place.line,
+            sheet=place.sheet,
+            column=place.column,
             dataflow=self.label,
             field=finding.field,
             suggestion=finding.suggestion,
             severity=finding.severity,
             kind=_KINDS[self.section],
         )
+
+    def _place(self, finding: Finding) -> Place:
+        # the text is read once more for its lines, which is worth it for an error alone
+        if self.origin is None or not (finding.severity == "error" or self.origin.ready):
+            return Place(self.source)
+        return self.origin.place((*self.path, *steps_of(finding.field or "")))
 
 
 @dataclass
@@ -94,63 +122,95 @@ class Sections:
     problems: list[Problem] = field(default_factory=list[Problem])
 
 
-def collect(documents: Iterable[tuple[str, Any]], *, strict: bool) -> Sections:
+def collect(
+    documents: Iterable[Document], *, strict: bool, more_keys: Sequence[str] = ()
+) -> Sections:
     """Take documents apart; what has the wrong shape becomes a problem.
 
     Args:
-        documents: The name of each source, and what it holds.
+        documents: What the sources hold.
         strict: Whether an unknown key at the top is an error.
+        more_keys: Keys at the top that others read; a document may hold them alone.
     """
     sections = Sections()
-    for source, document in documents:
-        _collect_one(sections, source, document, strict=strict)
+    for document in documents:
+        sections.problems.extend(document.problems)
+        _collect_one(sections, document, (*_TOP_KEYS, *more_keys), strict=strict)
     return sections
 
 
-def _collect_one(sections: Sections, source: str, document: Any, *, strict: bool) -> None:
-    if not isinstance(document, Mapping):
-        message = "expected a mapping with connections, dataflows or schema_hints"
-        sections.problems.append(Problem(message=message, source=source))
-        return
-    top = cast("Mapping[str, Any]", document)
-    inner = top.get("metadata")
-    layers = [top, cast("Mapping[str, Any]", inner)] if isinstance(inner, Mapping) else [top]
+def layers_of(document: Document) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Yield the mappings of a document that hold sections, with their paths."""
+    if isinstance(document.content, Mapping):
+        top = cast("Mapping[str, Any]", document.content)
+        yield (), top
+        inner = top.get("metadata")
+        if isinstance(inner, Mapping):
+            yield ("metadata",), cast("Mapping[str, Any]", inner)
+
+
+def problem_at(document: Document, path: Path, message: str, **more: Any) -> Problem:
+    """Return a problem with the place of a part of a document."""
+    place = document.origin.place(path)
+    return Problem(message=message, source=place.source, line=place.line, **more)
+
+
+def _collect_one(
+    sections: Sections, document: Document, known: tuple[str, ...], *, strict: bool
+) -> None:
     found = False
-    for layer in layers:
-        sections.problems.extend(_unknown_keys(layer, source, strict=strict))
+    for path, layer in layers_of(document):
+        sections.problems.extend(_unknown_keys(document, path, layer, known, strict=strict))
+        found = found or any(key in layer for key in known[len(_TOP_KEYS) :])
         for section in SECTIONS:
             if section in layer:
                 found = True
-                _take(sections, section, layer[section], source)
-    if not found:
+                _take(sections, section, document, path, layer[section])
+    if not isinstance(document.content, Mapping):
+        message = "expected a mapping with connections, dataflows or schema_hints"
+        sections.problems.append(Problem(message=message, source=document.source))
+    elif not found:
         message = "holds none of the sections connections, dataflows and schema_hints"
-        sections.problems.append(Problem(message=message, source=source))
+        sections.problems.append(Problem(message=message, source=document.source))
 
 
-def _unknown_keys(layer: Mapping[str, Any], source: str, *, strict: bool) -> Iterable[Problem]:
+def _unknown_keys(
+    document: Document,
+    path: Path,
+    layer: Mapping[str, Any],
+    known: tuple[str, ...],
+    *,
+    strict: bool,
+) -> Iterator[Problem]:
     for key in layer:
-        if key not in _TOP_KEYS:
-            yield Problem(
-                message=f"unknown key '{key}'{'' if strict else ', ignored'}",
-                source=source,
+        if key not in known:
+            home = f"; it belongs into a file in {ENVIRONMENTS}/NAME" if key == PATCHES else ""
+            yield problem_at(
+                document,
+                (*path, key),
+                f"unknown key '{key}'{home}{'' if strict else ', ignored'}",
                 field=key,
-                suggestion=nearest(key, _TOP_KEYS),
+                suggestion=nearest(key, known),
                 severity="error" if strict else "warning",
             )
 
 
-def _take(sections: Sections, section: Section, items: Any, source: str) -> None:
+def _take(sections: Sections, section: Section, document: Document, path: Path, items: Any) -> None:
     entries: list[Entry] = getattr(sections, section)
     if items is None:
         return
     if not isinstance(items, list):
-        message = "expected a list"
-        sections.problems.append(Problem(message=message, source=source, field=section))
+        found = problem_at(document, (*path, section), "expected a list", field=section)
+        sections.problems.append(found)
         return
+    origin, source = document.origin, document.source
     for index, raw in enumerate(cast("list[Any]", items)):
+        where = (*path, section, index)
         if isinstance(raw, dict):
-            entries.append(Entry(section, cast("dict[str, Any]", raw), source, index))
+            mapping = cast("dict[str, Any]", raw)
+            found = tuple(document.found.get((section, index), ()))
+            entries.append(Entry(section, mapping, source, index, origin, where, found))
         else:
-            field_path = f"{section}[{index}]"
-            message = "expected a mapping"
-            sections.problems.append(Problem(message=message, source=source, field=field_path))
+            name = f"{section}[{index}]"
+            found = problem_at(document, where, "expected a mapping", field=name)
+            sections.problems.append(found)

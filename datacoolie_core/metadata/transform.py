@@ -10,6 +10,7 @@ from datacoolie_core.metadata.base import Model, OpenModel
 from datacoolie_core.metadata.coercions import (
     AsObject,
     Digits,
+    IsoText,
     Listed,
     Lowered,
     Name,
@@ -35,7 +36,7 @@ class SchemaHint(Model):
     scale: Annotated[int | None, Digits] = None
     """Digits of a decimal after the point."""
     default_value: str | None = None
-    """Kept, but not used."""
+    """Stands in for null; it is read as the column's text would be."""
     ordinal_position: int = 0
     """Only for sorting."""
     is_active: bool = True
@@ -68,8 +69,8 @@ class ValueRule(Model):
     """For regex_replace: a subset that every engine reads alike."""
     replacement: str = ""
     """For regex_replace: plain text."""
-    value: Scalar | None = None
-    """For fill_null."""
+    value: Annotated[Scalar | None, IsoText] = None
+    """For fill_null: a value of the column's type; dates and decimals may be text."""
     mapping: dict[str, str] | None = None
     """For map: old value → new value."""
     on_unmapped: Annotated[Literal["keep", "null"], Lowered] = "keep"
@@ -98,7 +99,7 @@ class MaskingRule(Model):
     """How values are hidden."""
     columns: RuleColumns
     """The columns to hide; each in one rule at most."""
-    value: Scalar | None = None
+    value: Annotated[Scalar | None, IsoText] = None
     """For redact: what stands there instead."""
     keep_start: int = Field(default=0, ge=0)
     """For partial: characters kept at the start."""
@@ -106,7 +107,7 @@ class MaskingRule(Model):
     """For partial: characters kept at the end."""
     mask_char: str = "*"
     """For partial: the character that hides."""
-    bucket_size: float | int | None = Field(default=None, gt=0)
+    bucket_size: float | int | None = Field(default=None, gt=0, allow_inf_nan=False)
     """For numeric_bucket: how wide a bucket is."""
     unit: Annotated[Literal["year", "month", "day", "hour"] | None, Lowered] = None
     """For date_truncate: what is left."""

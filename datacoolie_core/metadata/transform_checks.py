@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
+from datacoolie_core.metadata.column_names import NameMode, clean_name
 from datacoolie_core.metadata.hint_types import HintTypeError, hint_dialect, parse_type
 from datacoolie_core.metadata.models import Dataflow, MaskingRule, SchemaHint, ValueRule
 from datacoolie_core.metadata.patterns import pattern_problem
@@ -32,6 +34,7 @@ Check = Callable[[Dataflow], Iterator[Finding]]
 
 def check_transform(flow: Dataflow) -> Iterator[Finding]:
     """Yield what is wrong with the transform of one dataflow."""
+    yield from _plugins(flow)
     if not flow.transform.model_fields_set:
         return
     for check in _CHECKS:
@@ -50,32 +53,59 @@ def _repeated(names: Iterable[str]) -> list[str]:
     return [name for name, count in counts.items() if count > 1]
 
 
-def _key_columns(flow: Dataflow) -> dict[str, str]:
-    """Return what no transform may take away: column in lower case → why."""
-    partitions = (column.column for column in flow.destination.partition_columns)
-    return {
-        **{name.casefold(): "a partition column" for name in partitions},
-        **{name.casefold(): "a merge key" for name in flow.destination.merge_keys},
-    }
+_PLUGIN = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+
+
+def _plugins(flow: Dataflow) -> Iterator[Finding]:
+    for index, name in enumerate(flow.configure.datacoolie.transforms):
+        if _PLUGIN.fullmatch(name) is None:
+            message = f"'{name}' names no plug-in; write package.module:NAME"
+            yield Finding(f"configure.datacoolie.transforms[{index}]", message)
+
+
+class _Keys:
+    """What no transform may take away: merge keys and partition columns.
+
+    Metadata may name them as the source does, or as the table does.
+    """
+
+    def __init__(self, flow: Dataflow) -> None:
+        self._mode: NameMode = flow.transform.configure.column_name_mode
+        partitions = (column.column for column in flow.destination.partition_columns)
+        self.reasons = dict.fromkeys(partitions, "a partition column")
+        self.reasons |= dict.fromkeys(flow.destination.merge_keys, "a merge key")
+        self._cleaned = {self._clean(name): why for name, why in self.reasons.items()}
+
+    def _clean(self, name: str) -> str:
+        return clean_name(name, self._mode).casefold()
+
+    def why(self, column: str) -> str | None:
+        """Return what a column is, None if it is no key."""
+        return self._cleaned.get(self._clean(column))
+
+    def absent(self, columns: Iterable[str]) -> list[str]:
+        """Return the keys that are not among some columns."""
+        there = {self._clean(column) for column in columns}
+        return [name for name in self.reasons if self._clean(name) not in there]
 
 
 def _projection(flow: Dataflow) -> Iterator[Finding]:
     transform = flow.transform
     if not (transform.select_columns or transform.drop_columns):
         return
-    keys = _key_columns(flow)
+    keys = _Keys(flow)
     for name in ("select_columns", "drop_columns"):
         for column in _repeated(getattr(transform, name)):
             yield Finding(f"transform.{name}", f"'{column}' is listed twice (case does not matter)")
     if transform.select_columns and transform.drop_columns:
         yield Finding("transform.drop_columns", "give select_columns or drop_columns, not both")
     if transform.select_columns:
-        for column in keys.keys() - _folded(transform.select_columns):
-            message = f"'{column}' is {keys[column]} and must be selected too"
+        for column in keys.absent(transform.select_columns):
+            message = f"'{column}' is {keys.reasons[column]} and must be selected too"
             yield Finding("transform.select_columns", message)
     for column in transform.drop_columns:
-        if column.casefold() in keys:
-            message = f"'{column}' is {keys[column.casefold()]} and can't be dropped"
+        if why := keys.why(column):
+            message = f"'{column}' is {why} and can't be dropped"
             yield Finding("transform.drop_columns", message)
         elif column.casefold() in SYSTEM_COLUMNS:
             message = f"'{column}' is a system column and can't be dropped"
@@ -86,15 +116,15 @@ def _renames(flow: Dataflow) -> Iterator[Finding]:
     renames = flow.transform.rename_columns
     if not renames:
         return
-    keys, sources = _key_columns(flow), _folded(renames)
+    keys, sources = _Keys(flow), _folded(renames)
     for column in _repeated(renames):
         yield Finding("transform.rename_columns", f"'{column}' is renamed twice")
     for column in _repeated(renames.values()):
         yield Finding("transform.rename_columns", f"two columns are renamed to '{column}'")
     for old, new in renames.items():
         field = f"transform.rename_columns.{old}"
-        if old.casefold() in keys:
-            yield Finding(field, f"it is {keys[old.casefold()]} and can't be renamed")
+        if why := keys.why(old):
+            yield Finding(field, f"it is {why} and can't be renamed")
         elif {old.casefold(), new.casefold()} & SYSTEM_COLUMNS:
             yield Finding(field, "a system column can't be renamed or be a new name")
         elif old == new:
@@ -115,7 +145,7 @@ def _value_rules(flow: Dataflow) -> Iterator[Finding]:
     for index, rule in enumerate(flow.transform.value_rules):
         field = f"transform.value_rules[{index}]"
         needed = _NEEDED_FOR_VALUES.get(rule.operation)
-        if needed is not None and getattr(rule, needed) is None:
+        if needed is not None and getattr(rule, needed) in (None, {}):
             yield Finding(f"{field}.{needed}", f"operation {rule.operation} needs it")
         yield from _rule_columns(rule, field)
         problem = None if rule.pattern is None else pattern_problem(rule.pattern)
@@ -138,16 +168,19 @@ def _hash_columns(flow: Dataflow) -> Iterator[Finding]:
             yield Finding(f"{field}.target_column", "it is the name of a system column")
         for column in _repeated(rule.columns):
             yield Finding(f"{field}.columns", f"'{column}' is listed twice (case does not matter)")
+        for column in rule.columns:
+            if column.casefold() in SYSTEM_COLUMNS:
+                yield Finding(f"{field}.columns", f"'{column}' is a system column")
 
 
-_NEEDED_FOR_MASKS = {"numeric_bucket": "bucket_size", "date_truncate": "unit"}
+_NEEDED_FOR_MASKS = {"redact": "value", "numeric_bucket": "bucket_size", "date_truncate": "unit"}
 
 
 def _masking_rules(flow: Dataflow) -> Iterator[Finding]:
     rules = flow.transform.masking_rules
     if not rules:
         return
-    keys = _key_columns(flow)
+    keys = _Keys(flow)
     for column in _repeated(column for rule in rules for column in rule.columns):
         yield Finding("transform.masking_rules", f"'{column}' is masked more than once")
     for index, rule in enumerate(rules):
@@ -158,8 +191,8 @@ def _masking_rules(flow: Dataflow) -> Iterator[Finding]:
         if len(rule.mask_char) != 1:
             yield Finding(f"{field}.mask_char", "it must be one character")
         for column in rule.columns:
-            if column.casefold() in keys:
-                message = f"'{column}' is {keys[column.casefold()]} and can't be masked"
+            if why := keys.why(column):
+                message = f"'{column}' is {why} and can't be masked"
                 yield Finding(f"{field}.columns", message)
             elif column.casefold() in SYSTEM_COLUMNS:
                 yield Finding(f"{field}.columns", f"'{column}' is a system column")

@@ -87,10 +87,10 @@ def test_the_document_may_be_wrapped_and_carry_a_schema_and_extensions(tmp_path)
 def test_other_top_keys_are_errors_or_with_lenience_warnings(tmp_path):
     write(tmp_path, {"a.json": {"connections": [LAKE], "dataflow": [flow("a")]}})
     assert found(tmp_path) == snapshot(
-        ["a.json: dataflow: unknown key 'dataflow'. Did you mean 'dataflows'?"]
+        ["a.json:1: dataflow: unknown key 'dataflow'. Did you mean 'dataflows'?"]
     )
     assert [str(one) for one in load(tmp_path, strict=False).warnings] == snapshot(
-        ["a.json: dataflow: unknown key 'dataflow', ignored. Did you mean 'dataflows'?"]
+        ["a.json:1: dataflow: unknown key 'dataflow', ignored. Did you mean 'dataflows'?"]
     )
 
 
@@ -104,7 +104,7 @@ def test_a_file_without_a_section_is_an_error(tmp_path):
             "a.json: holds none of the sections connections, dataflows and schema_hints.",
             "b.yaml: expected a mapping with connections, dataflows or schema_hints.",
             "c.yaml: expected a mapping with connections, dataflows or schema_hints.",
-            "d.json: dataflows: expected a list.",
+            "d.json:1: dataflows: expected a list.",
         ]
     )
 
@@ -115,16 +115,16 @@ def test_a_missing_path_and_an_empty_folder_are_errors_even_in_quarantine(tmp_pa
     assert found(tmp_path, "gone", "empty", "notes.txt", on_invalid="quarantine") == snapshot(
         [
             "gone: there is no such file or folder; relative paths start at the project root.",
-            "empty: holds no metadata file (.json, .yaml, .yml).",
-            "notes.txt: this kind of file can't be read; it must be one of .json, .yaml, .yml.",
+            "empty: holds no metadata file (.json, .yaml, .yml, .xlsx).",
+            "notes.txt: this kind of file can't be read; it must be one of .json, .yaml, .yml, .xlsx.",
         ]
     )
 
 
-def test_a_spreadsheet_beside_the_files_is_not_passed_over_in_silence(tmp_path):
+def test_a_spreadsheet_beside_the_files_is_read_and_a_broken_one_told(tmp_path):
     write(tmp_path, {"a.json": {"connections": [LAKE]}, "b.xlsx": "PK"})
-    assert [str(one) for one in load(tmp_path).warnings] == snapshot(
-        ["b.xlsx: was not read: spreadsheets are not read from folders of JSON and YAML files."]
+    assert found(tmp_path) == snapshot(
+        ["b.xlsx: is no .xlsx workbook, or a broken one: File is not a zip file."]
     )
 
 
@@ -157,12 +157,12 @@ class TestSyntax:
     def test_a_key_given_twice_in_json_is_an_error(self, tmp_path):
         write(tmp_path, {"a.json": '{"connections": [], "connections": []}'})
         assert found(tmp_path) == snapshot(
-            ["a.json: the key 'connections' is given twice in one mapping."]
+            ["a.json:1: the key 'connections' is given twice in one mapping."]
         )
 
     def test_numbers_that_json_does_not_have_are_errors(self, tmp_path):
         write(tmp_path, {"a.json": '{"connections": [{"name": NaN}]}'})
-        assert found(tmp_path) == snapshot(["a.json: NaN is not JSON."])
+        assert found(tmp_path) == snapshot(["a.json:1: broken JSON at column 27: NaN is not JSON."])
 
     def test_text_that_is_not_utf_8_is_an_error(self, tmp_path):
         (tmp_path / "a.yaml").write_bytes("connections:\n  - {name: Zürich}\n".encode("latin-1"))

@@ -70,16 +70,16 @@ dataflows:
         load_metadata(["shop.yaml"], project_dir=str(tmp_path))
     assert str(caught.value) == snapshot("""\
 10 problems in the metadata
-  shop.yaml: connection 'pages', format: connection_type lakehouse goes with format delta, iceberg; 'csv' does not fit.
-  shop.yaml: dataflow 'bronze/customers', source.connection_name: no connection 'filse'. Did you mean 'files'?
-  shop.yaml: dataflow 'bronze/customers', destination.load_type: expected one of append, overwrite, full_load, merge_upsert, merge_overwrite, scd2, got text 'upsert'. Did you mean 'merge_upsert'?
-  shop.yaml: dataflow 'bronze/orders', group_number: expected a whole number, got text '1'; write it without quotes.
-  shop.yaml: dataflow 'bronze/orders', is_active: expected true or false, got text 'false'; write it without quotes.
-  shop.yaml: dataflow 'bronze/orders', source.watermark_column: unknown key 'watermark_column'. Did you mean 'watermark_columns'?
-  shop.yaml: dataflow 'bronze/orders', destination.merge_key: unknown key 'merge_key'. Did you mean 'merge_keys'?
-  shop.yaml: dataflow 'items', destination.load_type: csv can't do scd2, only append, overwrite, full_load.
-  shop.yaml: dataflow 'items', source.filter_expression: 'amount >' is not a SQL expression.
-  shop.yaml: dataflow 'items', transform.schema_hints[0].data_type: column 'amount': unknown type 'DECIML'. Did you mean 'decimal'?\
+  shop.yaml:5: connection 'pages', format: connection_type lakehouse goes with format delta, iceberg; 'csv' does not fit.
+  shop.yaml:9: dataflow 'bronze/customers', source.connection_name: no connection 'filse'. Did you mean 'files'?
+  shop.yaml:10: dataflow 'bronze/customers', destination.load_type: expected one of append, overwrite, full_load, merge_upsert, merge_overwrite, scd2, got text 'upsert'. Did you mean 'merge_upsert'?
+  shop.yaml:13: dataflow 'bronze/orders', group_number: expected a whole number, got text '1'; write it without quotes.
+  shop.yaml:14: dataflow 'bronze/orders', is_active: expected true or false, got text 'false'; write it without quotes.
+  shop.yaml:15: dataflow 'bronze/orders', source.watermark_column: unknown key 'watermark_column'. Did you mean 'watermark_columns'?
+  shop.yaml:16: dataflow 'bronze/orders', destination.merge_key: unknown key 'merge_key'. Did you mean 'merge_keys'?
+  shop.yaml:19: dataflow 'items', destination.load_type: csv can't do scd2, only append, overwrite, full_load.
+  shop.yaml:18: dataflow 'items', source.filter_expression: 'amount >' is not a SQL expression.
+  shop.yaml:21: dataflow 'items', transform.schema_hints[0].data_type: column 'amount': unknown type 'DECIML'. Did you mean 'decimal'?\
 """)
 
 
