@@ -6,7 +6,9 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from datacoolie_core.plan.lookback import appends_files_again
 from datacoolie_core.plan.replay import replaces_windows, shared_by
+from datacoolie_core.plan.scd2 import one_version_a_file
 from datacoolie_core.plan.selection import skip_reason
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ def advice_for(
         return (*_unseen_below(dataflow, graph), *_gap(dataflow, watermark or {}, replay))
     return (
         *_append_twice(dataflow),
+        *_one_version_a_file(dataflow),
         *_unseen_replay(dataflow, graph),
         *_shared(dataflow, graph),
         *_only_new_rows_left(dataflow),
@@ -55,11 +58,26 @@ def advice_for(
 def _append_twice(dataflow: Dataflow) -> Iterator[str]:
     destination = dataflow.destination
     flat = destination.connection.connection_type == "file"
-    if flat and destination.load_type == "append" and dataflow.source.look_back() is not None:
+    if appends_files_again(dataflow):
+        yield (
+            f"'{dataflow.label}' looks back by the time of files and appends to files: every run "
+            "appends the files of the look-back again, and their rows are there twice. Write to "
+            "Delta, where rows that are there are left out, or take the look-back away"
+        )
+    elif flat and destination.load_type == "append" and dataflow.source.look_back() is not None:
         yield (
             f"'{dataflow.label}' looks back and appends to files: every run reads the files that may "
             "hold rows of the look-back, to tell which are there. Write to Delta, or take the "
             "look-back away"
+        )
+
+
+def _one_version_a_file(dataflow: Dataflow) -> Iterator[str]:
+    if one_version_a_file(dataflow):
+        yield (
+            f"'{dataflow.label}' keeps one version of a key from each file, the newest, since only "
+            "the file's columns order its rows. To keep them all, set "
+            "transform.deduplicate_columns to the keys and the column that versions are valid from"
         )
 
 

@@ -1,7 +1,7 @@
-"""The SQL of a source with its bounds, as it reaches the engine that runs it.
+"""The SQL of a source with its bounds, as a plan shows it.
 
-A database is sent this text, its values as bound parameters; over Delta tables the engine runs
-the query and applies the same bounds to its rows.
+A database is sent its values as bound parameters, in comparisons that fit how it keeps values; over
+Delta tables the engine runs the query and applies the same bounds to its rows.
 """
 
 from __future__ import annotations
@@ -62,7 +62,18 @@ def bounded_query(dataflow: Dataflow, query: str | None, bounds: Above | Window)
     body = without_terminator(query)
     if not where:
         return body
-    return f"SELECT * FROM (\n{body}\n) AS source{where}"  # noqa: S608 - shown, never run
+    return f"SELECT * FROM {bracketed(body)}{where}"  # noqa: S608 - shown, never run
+
+
+def bracketed(query: str) -> str:
+    """Return a query as the table of another one, on lines of its own: it may end in a comment.
+
+    >>> print(bracketed("SELECT 1 -- one"))
+    (
+    SELECT 1 -- one
+    ) AS source
+    """
+    return f"(\n{query}\n) AS source"
 
 
 def without_terminator(query: str) -> str:

@@ -2,55 +2,38 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
+
+from datacoolie_core.metadata.column_names import NameMode, clean_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from datacoolie_core.metadata.models import Dataflow, Transform
 
-NameMode = Literal["lower", "snake", "none"]
+__all__ = [
+    "AUDIT_COLUMNS",
+    "DATE_FOLDER",
+    "FILE_COLUMNS",
+    "FILE_PATH",
+    "SCD2_COLUMNS",
+    "NameMode",
+    "blocked_by",
+    "clean_name",
+    "destination_column",
+    "final_name",
+]
 
 AUDIT_COLUMNS = ("__created_at", "__updated_at", "__updated_by", "__dataflow_run_id")
 """Written by every load; a column of the source with such a name is replaced."""
+FILE_PATH = "__file_path"
+FILE_COLUMNS = ("__file_name", FILE_PATH, "__file_modification_time")
+"""Written where the source is files."""
 SCD2_COLUMNS = ("__valid_from", "__valid_to", "__is_current")
 DATE_FOLDER = "__date_folder_partition__"
 """The state key of dated folders: no column, so nothing can follow it."""
 
-_WORDS = (
-    re.compile(r"(?<=[^\W_A-Z])(?=[A-Z])"),  # orderId -> order Id
-    re.compile(r"(?<=[A-Z])(?=[A-Z][a-z])"),  # HTTPServer -> HTTP Server
-)
 _KEEPS_TYPED_VALUES = frozenset({"trim", "empty_to_null"})
-
-
-def clean_name(name: str, mode: NameMode = "lower") -> str:
-    """Return the name that a column has in the destination.
-
-    Letters, marks and digits of every script stay; each run of other characters becomes one
-    ``_``, none at the ends; a name that starts with a digit gets a ``_`` in front. Names that
-    start with ``_`` are left alone. Cleaning twice changes nothing.
-
-    >>> clean_name("Order ID"), clean_name("2nd Größe (cm)"), clean_name("__updated_at")
-    ('order_id', '_2nd_größe_cm', '__updated_at')
-    >>> clean_name("HTTPStatusCode", "snake")
-    'http_status_code'
-
-    Args:
-        name: As the transforms left it.
-        mode: ``lower``; ``snake``, which also parts words at capitals; or ``none``.
-    """
-    if mode == "none" or name.startswith("_"):
-        return name
-    text = unicodedata.normalize("NFC", name)
-    if mode == "snake":
-        for boundary in _WORDS:
-            text = boundary.sub("_", text)
-    kept = "".join(one if unicodedata.category(one)[0] in "LMN" else " " for one in text.lower())
-    cleaned = unicodedata.normalize("NFC", "_".join(kept.replace("_", " ").split()))
-    return f"_{cleaned}" if not cleaned or unicodedata.category(cleaned[0])[0] == "N" else cleaned
 
 
 def destination_column(dataflow: Dataflow, source_column: str) -> str | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dateutil.relativedelta import relativedelta
 
-from datacoolie_core.plan.columns import DATE_FOLDER
+from datacoolie_core.plan.columns import DATE_FOLDER, FILE_COLUMNS
 
 if TYPE_CHECKING:
     from datacoolie_core.metadata.models import Backward, Dataflow
@@ -32,6 +32,19 @@ def effective_lower(dataflow: Dataflow, watermark: Watermark, now: datetime) -> 
         now: The current instant, aware.
     """
     return looked_back(watermark, dataflow.source.look_back(), now)
+
+
+def appends_files_again(dataflow: Dataflow) -> bool:
+    """Say whether every run appends the files of its look-back again, so that their rows double.
+
+    It does where files are looked at by their own time and the destination is flat files:
+    nothing but a comparison with the whole folder could tell whether a file is in it.
+    """
+    destination, source = dataflow.destination, dataflow.source
+    flat = destination.connection.connection_type == "file" and destination.load_type == "append"
+    columns = source.watermark_columns
+    by_file = bool(columns) and all(name.casefold() in FILE_COLUMNS for name in columns)
+    return flat and by_file and source.look_back() is not None
 
 
 def looked_back(watermark: Watermark, backward: Backward | None, now: datetime) -> Watermark:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from datacoolie_core.metadata.scd2_checks import LOAD_TIME
-from datacoolie_core.plan.columns import SCD2_COLUMNS
+from datacoolie_core.plan.columns import FILE_COLUMNS, SCD2_COLUMNS
 
 if TYPE_CHECKING:
     from datacoolie_core.metadata.models import Dataflow
@@ -39,6 +39,17 @@ def effective_default(dataflow: Dataflow) -> str | None:
 def valid_from_load(dataflow: Dataflow) -> bool:
     """Return whether versions are valid from the instant of the load that brings them."""
     return effective_expression(dataflow) is None and effective_default(dataflow) is None
+
+
+def one_version_a_file(dataflow: Dataflow) -> bool:
+    """Return whether each file gives one version of a key.
+
+    That is so where all order columns tell files apart, not rows, and nothing says otherwise.
+    """
+    transform = dataflow.transform
+    order = transform.latest_data_columns or dataflow.source.watermark_columns
+    files = bool(order) and all(name.casefold() in FILE_COLUMNS for name in order)
+    return files and keeps_history(dataflow) and not transform.deduplicate_columns
 
 
 def closes_missing(dataflow: Dataflow) -> bool:

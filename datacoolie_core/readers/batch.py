@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from datacoolie_core.errors import ReadError
     from datacoolie_core.metadata.models import Dataflow
     from datacoolie_core.plan.windows import Scalar, Watermark, Window
+    from datacoolie_core.readers.tracked import Tracked
+    from datacoolie_core.state.known_files import KnownFiles
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,10 @@ class ReadRequest:
         window: Replay: only rows of this window, whatever the watermark says.
         null_watermark: What to do with rows whose watermark is null or NaN in *this* read.
         max_watermark: Values above do not move the watermark.
+        known_files: The files that are loaded already; None if none is remembered.
+        now: The instant of the load, for SQL.
+        allowed_functions: Packages, modules and functions that a source may call; empty allows all.
+        peek: Only columns and types are wanted: nothing is run or copied for rows.
     """
 
     dataflow: Dataflow
@@ -49,6 +55,10 @@ class ReadRequest:
     window: Window | None = None
     null_watermark: Literal["include", "exclude", "fail"] = "include"
     max_watermark: datetime | None = None
+    known_files: KnownFiles | None = None
+    now: datetime | None = None
+    allowed_functions: tuple[str, ...] = ()
+    peek: bool = False
 
 
 def _nothing() -> None:
@@ -74,6 +84,7 @@ class Observation:
         columns: Name → type of the source columns, as read.
         boundary_usable: The hashes of the request's boundary were made from the same columns and
             types, so known rows were left out; False: compare with the destination instead.
+        tracked: What is known of whole files once they are loaded; None where rows alone tell.
         settle: Makes the boundary; called once, when :attr:`boundary` is first asked for.
     """
 
@@ -85,6 +96,7 @@ class Observation:
     lowest: dict[str, Scalar] = field(default_factory=dict)
     columns: dict[str, str] = field(default_factory=dict)
     boundary_usable: bool = True
+    tracked: Tracked | None = None
     settle: Callable[[], Boundary] = Boundary
 
     @cached_property

@@ -190,7 +190,20 @@ class BoundaryRows:
         return pl.any_horizontal(parts) if parts else None
 
     def _hashes(self, frame: pl.DataFrame) -> list[str]:
-        return row_hashes(frame.drop(self._temporary).with_columns(self._typed))
+        raw = frame.drop(self._temporary)
+        typed = raw.with_columns(self._typed)
+        hashes = row_hashes(typed)
+        names = [name for name in raw.columns if typed[name].null_count() > raw[name].null_count()]
+        if not names:
+            return hashes
+        # a bad value has no typed value: such a row is known by its texts
+        bad = pl.any_horizontal(
+            pl.lit(raw[name].is_not_null() & typed[name].is_null()) for name in names
+        )
+        places = raw.select(bad).to_series().arg_true()
+        for place, known in zip(places, row_hashes(raw[places]), strict=True):
+            hashes[place] = known
+        return hashes
 
     def boundary(self) -> Boundary:
         """Return the rows at the new watermark, for the state."""

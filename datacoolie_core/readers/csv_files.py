@@ -114,6 +114,7 @@ def open_csv(request: ReadRequest) -> Source:
             ),
             warnings=_warnings(headed, files, options),
             limit=limit,
+            request=request,
         )
     except BaseException:
         local.close()

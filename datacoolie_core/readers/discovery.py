@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from datacoolie_core import storage
 from datacoolie_core.engines.names import listed
 from datacoolie_core.errors import MissingPathError, ReadError, StorageError
+from datacoolie_core.plan.tracking import dated
+from datacoolie_core.readers.date_folders import date_pattern, folders_from
+from datacoolie_core.readers.tracked import Tracked, folder_bound, track
 from datacoolie_core.secrets import Secret
 from datacoolie_core.state.folder import list_visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from datacoolie_core.readers.batch import ReadRequest
+    from datacoolie_core.readers.date_folders import DatePattern
     from datacoolie_core.storage import FileInfo
 
 
@@ -33,12 +38,14 @@ class Discovery:
         files: Those that the format reads, sorted by path.
         hive: File → the values of its ``key=value`` folders.
         warnings: Code and message.
+        tracked: What will be remembered of the files; None where rows alone tell what is loaded.
     """
 
     uri: str
     files: tuple[FileInfo, ...]
     hive: Mapping[str, FolderValues] = field(default_factory=dict[str, "FolderValues"])
     warnings: tuple[tuple[str, str], ...] = ()
+    tracked: Tracked | None = None
 
 
 def base_path(request: ReadRequest) -> str:
@@ -82,11 +89,27 @@ def discover(request: ReadRequest, suffixes: Sequence[str]) -> Discovery:
     Raises:
         ReadError: The folder is missing, or it has files of which none belongs to the format.
     """
-    _check_supported(request)
     uri = source_uri(request)
     connection = request.dataflow.source.connection.configure
+    pattern = dated(request.dataflow)
+    found = _listed(request, uri, None if pattern is None else date_pattern(pattern))
+    if len(found) == 1 and found[0].uri.rstrip("/") == uri.rstrip("/"):
+        return _tracked(Discovery(uri, tuple(found)), request, {})
+    if pattern is not None:
+        return _dated(request, uri, found, suffixes)
+    matching = _matching(uri, found, suffixes, hive=connection.use_hive_partitioning)
+    return _tracked(matching, request, {})
+
+
+def _listed(request: ReadRequest, uri: str, pattern: DatePattern | None) -> Sequence[FileInfo]:
+    connection = request.dataflow.source.connection.configure
+    root, options = base_path(request), connection.storage_options
+    lower = folder_bound(request)
     try:
-        found = list_visible(uri, base_path(request), connection.storage_options)
+        if pattern is None or lower is None:
+            return list_visible(uri, root, options)
+        folders = folders_from(uri, pattern, lower, options)
+        return [info for folder in folders for info in list_visible(folder, root, options)]
     except MissingPathError as error:
         raise ReadError(
             "there is no such file or folder",
@@ -103,32 +126,52 @@ def discover(request: ReadRequest, suffixes: Sequence[str]) -> Discovery:
             code=error.code,
             retryable=error.retryable,
         ) from error
-    if len(found) == 1 and found[0].uri.rstrip("/") == uri.rstrip("/"):
-        return Discovery(uri, tuple(found))
-    if connection.use_hive_partitioning:
-        return _matching(uri, found, suffixes, hive=True)
-    return _matching(uri, found, suffixes, hive=False)
 
 
-def _check_supported(request: ReadRequest) -> None:
-    source = request.dataflow.source
-    for option, given in (
-        ("date_folder_partitions", source.connection.configure.date_folder_partitions),
-        ("file_registry", source.configure.datacoolie.file_registry),
-    ):
-        if given:
-            raise ReadError(
-                f"{option} is not supported yet",
-                place="source",
-                remedy="Remove it, or wait for a later version.",
-                code="unsupported_option",
-            )
+def _dated(
+    request: ReadRequest, uri: str, found: Sequence[FileInfo], suffixes: Sequence[str]
+) -> Discovery:
+    """Return the files of dated folders; one that lies elsewhere is told, never read."""
+    connection = request.dataflow.source.connection.configure
+    pattern = date_pattern(connection.date_folder_partitions or "")
+    dates = {_below(uri, info): pattern.instant_of(_below(uri, info)) for info in found}
+    placed = {path: instant for path, instant in dates.items() if instant is not None}
+    inside = [info for info in found if _below(uri, info) in placed]
+    outside = [path for path in dates if path not in placed]
+    if outside and not inside:
+        raise ReadError(
+            f"no folder looks like '{pattern.text}': {listed(outside, most=3)}",
+            place=uri,
+            remedy="Correct date_folder_partitions of the connection, or name a deeper table.",
+            code="no_matching_files",
+        )
+    levels = len(pattern.levels)
+    matching = _matching(
+        uri, inside, suffixes, hive=connection.use_hive_partitioning, levels=levels
+    )
+    if outside:
+        told = f"{uri}: files outside of '{pattern.text}' are not read: {listed(outside)}"
+        matching = replace(matching, warnings=(*matching.warnings, ("files_outside_pattern", told)))
+    return _tracked(matching, request, placed)
+
+
+def _tracked(found: Discovery, request: ReadRequest, placed: Mapping[str, datetime]) -> Discovery:
+    named = [(_below(found.uri, info), info) for info in found.files]
+    dates = {path: placed[path] for path, _ in named if path in placed}
+    files, tracked = track(named, dates, request)
+    return replace(found, files=tuple(files), tracked=tracked)
 
 
 def _matching(
-    uri: str, found: Sequence[FileInfo], suffixes: Sequence[str], *, hive: bool
+    uri: str,
+    found: Sequence[FileInfo],
+    suffixes: Sequence[str],
+    *,
+    hive: bool,
+    levels: int = 0,
 ) -> Discovery:
-    inside = {info.uri: _below(uri, info) for info in found}
+    """Return the files that a format reads, below so many levels of folders."""
+    inside = {info.uri: "/".join(_below(uri, info).split("/")[levels:]) for info in found}
     fitting = [info for info in found if info.uri.lower().endswith(tuple(suffixes))]
     files = [info for info in fitting if hive or "/" not in inside[info.uri]]
     if found and not files:
@@ -144,7 +187,7 @@ def _matching(
         warnings.append(
             ("files_ignored", f"{uri}: files of another kind are not read: {listed(others)}")
         )
-    values = {info.uri: _hive_values(inside[info.uri]) for info in files} if hive else {}
+    values = {info.uri: _hive_values(_below(uri, info)) for info in files} if hive else {}
     return Discovery(uri, tuple(files), values, tuple(warnings))
 
 

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from datacoolie_core.readers.file_columns import file_column_names, with_file_columns
+from datacoolie_core.readers.file_times import passed_by_time
 from datacoolie_core.readers.source import Source
-from datacoolie_core.readers.union import Schema, concatenated, united
+from datacoolie_core.readers.union import Rule, Schema, concatenated, united
 
 if TYPE_CHECKING:
     from datacoolie_core.errors import ReadError
+    from datacoolie_core.readers.batch import ReadRequest
     from datacoolie_core.readers.discovery import Discovery
     from datacoolie_core.readers.local_files import LocalFile
 
@@ -42,6 +44,8 @@ def scanned(
     one_scan: bool = False,
     limit: int | None = None,
     unneeded: Callable[[Schema], Sequence[bool]] | None = None,
+    request: ReadRequest | None = None,
+    otherwise: Rule | None = None,
 ) -> Source:
     """Return the rows of all files, columns united by name, with the file columns.
 
@@ -56,21 +60,26 @@ def scanned(
         limit: Rows to read at most, over all files.
         unneeded: Says of each file whether no row of it can pass the bounds, from the united
             schema.
+        request: Passes files by that are too old for it, or too new.
+        otherwise: Which type holds two that do not fit together, for formats without declared ones.
     """
     action = _action(found)
     told = (*found.warnings, *warnings)
     if not files:
-        return Source(pl.LazyFrame(), action, told, empty=True, close=close)
+        return Source(pl.LazyFrame(), action, told, tracked=found.tracked, empty=True, close=close)
     ours = file_column_names(found.hive)
     # most files share one schema object, which is then compared by identity
     whole = {
         key: _without(ours, own) for key, own in {id(e.schema): e.schema for e in files}.items()
     }
-    schema = united((entry.file.info.uri, whole[id(entry.schema)]) for entry in files)
-    needed = files
-    if unneeded is not None:
-        passed = unneeded(schema)
-        needed = [entry for entry, out in zip(files, passed, strict=True) if not out] or files[-1:]
+    schema = united(
+        ((entry.file.info.uri, whole[id(entry.schema)]) for entry in files), otherwise=otherwise
+    )
+    passed = [False] * len(files) if unneeded is None else list(unneeded(schema))
+    if request is not None and limit is None:
+        too_old = passed_by_time([entry.file.info for entry in files], request)
+        passed = [one or other for one, other in zip(passed, too_old, strict=True)]
+    needed = [entry for entry, out in zip(files, passed, strict=True) if not out] or files[-1:]
     parts: list[tuple[pl.LazyFrame, Schema]] = []
     for own, together in _groups(needed, schema if one_scan else None):
         part = scan([file.path for file in together], own)
@@ -80,7 +89,7 @@ def scanned(
     frame = concatenated(parts, schema)
     frame = frame if limit is None else frame.head(limit)
     action["files_scanned"] = len(needed)
-    return Source(frame, action, told, diagnose=diagnose, close=close)
+    return Source(frame, action, told, tracked=found.tracked, diagnose=diagnose, close=close)
 
 
 def _action(found: Discovery) -> dict[str, Any]:

@@ -58,6 +58,7 @@ class LocalFiles:
         encoding: Encoding of the text; anything but UTF-8 is re-written as UTF-8.
         link_patterns: Whether names with ``* ? [ ]`` need another name, since the engine would
             take them for patterns.
+        fetch_all: The engine does not read the format itself: remote files are always copied.
     """
 
     def __init__(
@@ -67,12 +68,14 @@ class LocalFiles:
         suffixes: Sequence[str],
         encoding: str | None = None,
         link_patterns: bool = False,
+        fetch_all: bool = False,
     ) -> None:
         self._stack = ExitStack()
         self._storage_options = storage_options
         self._suffixes = tuple(suffixes)
         self._encoding = encoding
         self._link_patterns = link_patterns
+        self._fetch_all = fetch_all
         self._folder: Path | None = None
         self._count = 0
 
@@ -101,7 +104,7 @@ class LocalFiles:
         with opened(file.path) as raw:
             if raw.read(len(mark)) != mark:
                 return file
-            target = self._temporary("")
+            target = self.temporary("")
             with target.open("wb") as plain:
                 shutil.copyfileobj(raw, plain, _CHUNK)
         return LocalFile(file.info, str(target))
@@ -115,14 +118,14 @@ class LocalFiles:
             file: It must be local.
             change: Makes the new content from the old one, both unpacked.
         """
-        target = self._temporary("")
+        target = self.temporary("")
         with opened(file.path) as raw, target.open("wb") as plain:
             plain.writelines(change(raw))
         return LocalFile(file.info, str(target))
 
     def _fetched(self, info: FileInfo) -> str:
-        archive = info.uri.lower().endswith(".zip")
-        if info.uri.startswith(_ENGINE_READS) and not archive and self._encoding is None:
+        ours = self._fetch_all or self._encoding is not None or info.uri.lower().endswith(".zip")
+        if info.uri.startswith(_ENGINE_READS) and not ours:
             return info.uri
         if not storage.is_remote(info.uri):
             return str(local_path(info.uri))
@@ -134,7 +137,8 @@ class LocalFiles:
                 error.message, place=error.place, remedy=error.remedy, retryable=error.retryable
             ) from error
 
-    def _temporary(self, name: str) -> Path:
+    def temporary(self, name: str) -> Path:
+        """Return a place for a temporary file that ends as a name does."""
         if self._folder is None:
             self._folder = Path(self._stack.enter_context(TemporaryDirectory(prefix="datacoolie-")))
         self._count += 1
@@ -165,7 +169,7 @@ class LocalFiles:
             ) from error
 
     def _member(self, archive: zipfile.ZipFile, name: str) -> Path:
-        target = self._temporary(".csv")
+        target = self.temporary(".csv")
         with archive.open(name) as packed, target.open("wb") as plain:
             shutil.copyfileobj(packed, plain, _CHUNK)
         return target
@@ -173,7 +177,7 @@ class LocalFiles:
     def _recoded(self, path: str) -> str:
         if self._encoding is None:
             return path
-        target = self._temporary(".csv")
+        target = self.temporary(".csv")
         with opened(path) as raw, target.open("w", encoding="utf-8", newline="") as plain:
             try:
                 shutil.copyfileobj(codecs.getreader(self._encoding)(raw), plain, _CHUNK)
@@ -189,7 +193,7 @@ class LocalFiles:
     def _linked(self, path: str) -> str:
         if not self._link_patterns or not _PATTERN.intersection(path):
             return path
-        link = self._temporary(path)
+        link = self.temporary(path)
         link.symlink_to(Path(path).absolute())
         return str(link)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from datacoolie_core.engines.names import match
-from datacoolie_core.engines.polars_sql import condition
+from datacoolie_core.engines.polars_sql import Session, condition
 from datacoolie_core.errors import ReadError, TransformError
 from datacoolie_core.readers.batch import Batch, Observation
 from datacoolie_core.readers.boundary import BoundaryRows, Watched
@@ -44,13 +44,14 @@ def observed(source: Source, request: ReadRequest) -> Batch:
         for name in request.dataflow.source.watermark_columns
     ]
     chunk = _chunk(source.frame, schema, columns, request)
-    frame = _filtered(source.frame, schema, columns, request, chunk)
+    frame = _filtered(source.frame, schema, columns, request, chunk, filtered=source.filtered)
     stored = {column.name: _bound(request.stored, column) for column in columns}
     row = typed_row(schema, columns, request.dataflow)
     observation = Observation(
         candidate={name: value for name, value in stored.items() if value is not None},
         columns={name: type_name(dtype) for name, dtype in schema.items()},
         boundary_usable=_boundary_usable(request, row),
+        tracked=source.tracked,
     )
     watched = _watched(columns, stored)
     rows = BoundaryRows(watched, request, observation, fingerprint(row.schema), row.values)
@@ -93,7 +94,7 @@ def _watched_frame(
 def _empty(source: Source) -> Batch:
     return Batch(
         source.frame,
-        Observation(),
+        Observation(tracked=source.tracked),
         source_action=source.action,
         warnings=source.warnings,
         empty=True,
@@ -124,17 +125,26 @@ def _filtered(
     columns: list[WatermarkColumn],
     request: ReadRequest,
     chunk: tuple[WatermarkColumn, Window] | None,
+    *,
+    filtered: bool,
 ) -> pl.LazyFrame:
     if chunk is not None:
         frame = frame.filter(within(*chunk))
     elif request.lower and columns:
         bounds = [(column, _bound(request.lower, column)) for column in columns]
-        frame = frame.filter(above(bounds, inclusive=request.inclusive))
+        wanted = above(bounds, inclusive=request.inclusive)
+        for column in columns if len(columns) > 1 else ():
+            # a row that no other column brings along would be lost without a word
+            wanted = wanted if column.bad is None else wanted | column.bad
+        frame = frame.filter(wanted)
     written = request.dataflow.source.filter_expression
-    if not written:
+    if not written or filtered:
         return frame
     try:
-        return frame.filter(condition(written, schema, place="source.filter_expression"))
+        place = "source.filter_expression"
+        zone = request.dataflow.transform.configure.timestamp_timezone
+        session = Session(request.now, zone)
+        return frame.filter(condition(written, schema, place=place, session=session))
     except TransformError as error:
         raise ReadError(
             error.message, place=error.place, remedy=error.remedy, code=error.code

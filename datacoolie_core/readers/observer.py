@@ -52,11 +52,28 @@ class Observer:
         return frame.drop(self._temporary)
 
     def _passed(self, frame: pl.DataFrame) -> pl.DataFrame:
+        frame, bad = self._unreadable(frame)
         frame, without = self._nulls(frame)
         moving, above = self._limited(frame)
         highest = self._range(moving)
         self._rows.see(moving, highest, above, without)
-        return self._rows.unknown(frame)
+        passed = self._rows.unknown(frame)
+        return passed if bad is None else pl.concat([passed, bad])
+
+    def _unreadable(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+        """Set rows apart that go to quarantine for their watermark: it can't move anything."""
+        if self._request.dataflow.options.on_cast_error != "quarantine":
+            return frame, None
+        suspects = [
+            one.column.bad
+            for one in self._watched
+            if one.column.bad is not None
+            and frame[one.name].null_count() > frame[one.column.column].null_count()
+        ]
+        if not suspects:
+            return frame, None
+        bad = frame.select(pl.any_horizontal(suspects)).to_series()
+        return (frame.filter(~bad), frame.filter(bad)) if bad.any() else (frame, None)
 
     def _nulls(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
         """Count rows without a watermark; return the rows that go on, and those among them."""

@@ -67,6 +67,7 @@ def open_parquet(request: ReadRequest) -> Source:
             close=local.close,
             diagnose=_no_diagnosis,
             limit=limit,
+            request=request,
             unneeded=None if limit is not None else unneeded,
         )
     except BaseException:

@@ -8,8 +8,13 @@ import polars as pl
 
 from datacoolie_core import registry
 from datacoolie_core.errors import ReadError
+from datacoolie_core.readers.avro_files import open_avro
 from datacoolie_core.readers.csv_files import open_csv
+from datacoolie_core.readers.database import open_database
 from datacoolie_core.readers.delta_tables import open_delta
+from datacoolie_core.readers.excel_files import open_excel
+from datacoolie_core.readers.functions import open_function
+from datacoolie_core.readers.json_documents import open_json
 from datacoolie_core.readers.json_lines import open_json_lines
 from datacoolie_core.readers.observe import observed
 from datacoolie_core.readers.parquet_files import open_parquet
@@ -21,10 +26,15 @@ if TYPE_CHECKING:
     from datacoolie_core.readers.source import Source
 
 BUILT_IN: dict[str, Callable[[ReadRequest], Source]] = {
+    "avro": open_avro,
     "csv": open_csv,
     "delta": open_delta,
+    "excel": open_excel,
+    "function": open_function,
+    "json": open_json,
     "jsonl": open_json_lines,
     "parquet": open_parquet,
+    "sql": open_database,
 }
 
 

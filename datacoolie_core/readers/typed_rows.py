@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from datacoolie_core.engines.casts import Cast, cast_expression, engine_type
+from datacoolie_core.engines.lenient import lenient_cast
 from datacoolie_core.errors import ReadError
 from datacoolie_core.readers.hints import Hints, hint_of, hinted_type, hints_of
 
@@ -82,7 +83,8 @@ def _hinted(
     zone = dataflow.transform.configure.timestamp_timezone
     try:
         target = hinted_type(name, hint, dataflow)
-        return cast_expression(Cast(name, target, hint.format, zone), own), engine_type(target)
+        typed = cast_expression if dataflow.options.on_cast_error == "fail" else lenient_cast
+        return typed(Cast(name, target, hint.format, zone), own), engine_type(target)
     except (ReadError, ValueError):
         # the transforms refuse this hint, with what to do
         return None, own

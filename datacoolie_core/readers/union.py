@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -17,19 +18,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 Schema = dict[str, pl.DataType]
+Rule = Callable[[pl.DataType, pl.DataType], pl.DataType | None]
 
 _SIGNED: tuple[pl.DataType, ...] = (pl.Int8(), pl.Int16(), pl.Int32(), pl.Int64(), pl.Int128())
 _UNSIGNED: tuple[pl.DataType, ...] = (pl.UInt8(), pl.UInt16(), pl.UInt32(), pl.UInt64())
 _UNITS = ("ms", "us", "ns")
 _MAX_PRECISION = 38
+_EXACT = 2.0**53
+"""Whole numbers below are what they look like in a float."""
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 
 
-def united(schemas: Iterable[tuple[str, Mapping[str, pl.DataType]]]) -> Schema:
+def united(
+    schemas: Iterable[tuple[str, Mapping[str, pl.DataType]]], *, otherwise: Rule | None = None
+) -> Schema:
     """Return the schema that holds the rows of all files, columns in order of appearance.
 
     Args:
         schemas: File and its schema.
+        otherwise: What holds two types that no type holds without changing how values look.
 
     Raises:
         ReadError: Two files have types of one column that no type holds without loss; a column
@@ -48,6 +55,8 @@ def united(schemas: Iterable[tuple[str, Mapping[str, pl.DataType]]]) -> Schema:
             if known is None or known == pl.Null:
                 first_seen[name] = file
             wider = dtype if known is None else widened(known, dtype)
+            if wider is None and otherwise is not None and known is not None:
+                wider = otherwise(known, dtype)
             if wider is None:
                 raise ReadError(
                     f"its type is {known} in {first_seen[name]} and {dtype} in {file}",
@@ -153,6 +162,16 @@ def _texts(left: pl.DataType, right: pl.DataType) -> pl.DataType | None:
     return pl.String() if both else None
 
 
+def beside_text(left: pl.DataType, right: pl.DataType) -> pl.DataType | None:
+    """Return text where one of two types is text: JSON has no other types of columns."""
+    return pl.String() if pl.String in (left, right) else None
+
+
+def all_text(left: pl.DataType, right: pl.DataType) -> pl.DataType | None:
+    """Return text for two types that are written plainly: cells have no column's type."""
+    return None if left.is_nested() or right.is_nested() else pl.String()
+
+
 def _nested(left: pl.DataType, right: pl.DataType) -> pl.DataType | None:
     if isinstance(left, pl.List) and isinstance(right, pl.List):
         inner = widened(instance(left.inner), instance(right.inner))
@@ -187,6 +206,13 @@ def concatenated(
     return fitted[0] if len(fitted) == 1 else pl.concat(fitted, how="vertical")
 
 
+def number_as_text(column: pl.Expr) -> pl.Expr:
+    """Return numbers as text, whole ones without a fraction."""
+    whole = (column == column.round(0)) & (column.abs() < _EXACT)
+    digits = column.cast(pl.Int64, strict=False).cast(pl.String)
+    return pl.when(whole).then(digits).otherwise(column.cast(pl.String))
+
+
 def _fitted(name: str, own: pl.DataType | None, wanted: pl.DataType) -> pl.Expr:
     if own is None:
         return pl.lit(None, dtype=wanted)
@@ -197,4 +223,6 @@ def _fitted(name: str, own: pl.DataType | None, wanted: pl.DataType) -> pl.Expr:
         return cast_expression(Cast(name, LogicalType("float64")), own)
     if isinstance(own, pl.Datetime) and isinstance(wanted, pl.Datetime) and own.time_zone:
         return column.dt.convert_time_zone(wanted.time_zone or "UTC").cast(wanted)
+    if own.is_float() and wanted == pl.String:
+        return number_as_text(column)
     return column.cast(wanted)

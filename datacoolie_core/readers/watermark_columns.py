@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from datacoolie_core.engines.casts import Cast, cast_expression, engine_type
+from datacoolie_core.engines.lenient import cast_unless_bad, is_bad
 from datacoolie_core.engines.names import match, remedy_for
 from datacoolie_core.errors import ReadError
 from datacoolie_core.metadata.hint_types import LogicalType
@@ -47,6 +48,8 @@ class WatermarkColumn:
         family: What it can be compared with.
         zone: The zone of values without one; None if nothing declares it.
         plain: ``typed`` is the column as it is, so a filter on it can reach the files.
+        bad: Whether a value can't be read as its hint says, so that ``typed`` is null; None where
+            such a value ends the read.
     """
 
     name: str
@@ -56,6 +59,7 @@ class WatermarkColumn:
     family: Family
     zone: str | None
     plain: bool
+    bad: pl.Expr | None = None
 
 
 def watermark_column(
@@ -100,7 +104,21 @@ def watermark_column(
         target = LogicalType("timestamp")
     if target is None or _has_type(own, target):
         return _as_it_is(name, column, own, zone)
-    return _converted(name, column, own, target, pattern, zone)
+    judge = _judge(column, dataflow)
+    return _converted(name, column, own, Cast(column, target, pattern, zone), judge)
+
+
+def _judge(column: str, dataflow: Dataflow) -> Cast | None:
+    """Return the cast that says which values are bad; None where a bad value ends the read."""
+    hint = hint_of(column, dataflow)
+    if hint is None or dataflow.options.on_cast_error == "fail":
+        return None
+    rules = dataflow.transform.value_rules
+    if match(column, [name for rule in rules for name in rule.columns]) is not None:
+        # what is bad here may be good once its text was cleaned, and then would be read for ever
+        return None
+    zone = dataflow.transform.configure.timestamp_timezone
+    return Cast(column, hinted_type(column, hint, dataflow), hint.format, zone)
 
 
 def _hinted(
@@ -178,7 +196,7 @@ def _no_watermark(column: str, dtype: str) -> ReadError:
 
 def _moment(name: str, column: str, own: pl.Datetime, zone: str | None) -> WatermarkColumn:
     if own.time_zone is None and zone is not None:
-        return _converted(name, column, own, LogicalType("timestamp"), None, zone)
+        return _converted(name, column, own, Cast(column, LogicalType("timestamp"), None, zone))
     # values closer than a microsecond are ties, which are told apart by their hashes
     exact = own.time_unit != "ns"
     dtype = own if exact else pl.Datetime("us", own.time_zone)
@@ -191,12 +209,12 @@ def _converted(
     name: str,
     column: str,
     own: pl.DataType,
-    target: LogicalType,
-    pattern: str | None,
-    zone: str | None,
+    cast: Cast,
+    judge: Cast | None = None,
 ) -> WatermarkColumn:
+    target = cast.target
     try:
-        value = cast_expression(Cast(column, target, pattern, zone), own)
+        value = cast_expression(cast, own) if judge is None else cast_unless_bad(cast, own, judge)
     except ValueError as error:
         raise ReadError(
             str(error),
@@ -217,5 +235,12 @@ def _converted(
         value = value.fill_nan(None)
     plain = own == dtype == pl.String
     return WatermarkColumn(
-        name, column, value, dtype, families.get(target.kind, "number"), zone, plain=plain
+        name,
+        column,
+        value,
+        dtype,
+        families.get(target.kind, "number"),
+        cast.zone,
+        plain=plain,
+        bad=None if judge is None or plain else is_bad(judge, own),
     )

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from datacoolie_core import storage
 from datacoolie_core.errors import MissingPathError, StorageError
-from datacoolie_core.state.manifest import FOLDER, Manifest, read_manifest
+from datacoolie_core.state.manifest import FOLDER, Manifest, is_manifest, read_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from datacoolie_core.state.manifest import FileEntry, Removed
     from datacoolie_core.storage import FileInfo
@@ -78,7 +78,11 @@ def read_contents(uri: str, storage_options: Mapping[str, str] | None = None) ->
 
 
 def list_visible(
-    uri: str, root: str, storage_options: Mapping[str, str] | None = None
+    uri: str,
+    root: str,
+    storage_options: Mapping[str, str] | None = None,
+    *,
+    walk: Callable[[], list[FileInfo]] | None = None,
 ) -> list[FileInfo]:
     """Return the files below a folder that a reader may read, sorted by path.
 
@@ -86,15 +90,19 @@ def list_visible(
         uri: The folder, or one file.
         root: Manifests are looked for in the folder and in those above it, up to this one.
         storage_options: For the object store.
+        walk: Lists the files in another way, such as only some of them.
 
     Raises:
         MissingPathError: There is no such folder.
         StorageError: It can't be read, or never keeps still.
     """
     folders = _upwards(uri, root)
+    listing = walk or partial(
+        storage.list_files, uri, recursive=True, storage_options=storage_options
+    )
     before = [_manifests(folder, storage_options) for folder in folders]
     for _ in range(_LOOKS):
-        found = storage.list_files(uri, recursive=True, storage_options=storage_options)
+        found = listing()
         if not any(before) and not any(_has_manifests(f, storage_options) for f in folders):
             return found
         after = [_manifests(folder, storage_options) for folder in folders]
@@ -140,10 +148,12 @@ def _has_manifests(uri: str, storage_options: Mapping[str, str] | None) -> bool:
 
 def _manifests(uri: str, storage_options: Mapping[str, str] | None) -> tuple[Manifest, ...]:
     try:
-        found = storage.list_files(storage.join(uri, FOLDER), storage_options=storage_options)
+        found = storage.list_files(
+            storage.join(uri, FOLDER), include_hidden=True, storage_options=storage_options
+        )
     except MissingPathError:
         return ()
-    texts = [info.uri for info in found if info.uri.endswith(".json")]
+    texts = [info.uri for info in found if is_manifest(info.uri)]
     read = (read_manifest(text, storage_options) for text in texts)
     return tuple(one for one in read if one is not None)
 

@@ -1,7 +1,7 @@
 """The manifest of a dataflow in a folder of files: which of them are its rows, and its state.
 
 A folder of files has no log. Each dataflow that writes there keeps one JSON file,
-``_datacoolie/<dataflow_id>.json``, and replaces it only if it still is what it read: that
+``_datacoolie/_<dataflow_id>.json``, and replaces it only if it still is what it read: that
 replacement is the commit. Format: docs/reference/state.md, "Manifest of a folder of files".
 """
 
@@ -190,8 +190,18 @@ class Manifest:
 
 
 def manifest_uri(folder: str, dataflow_id: str) -> str:
-    """Return the manifest's place: the id percent-encoded, as in the state folder."""
-    return storage.join(folder, FOLDER, f"{quote(dataflow_id, safe='')}.json")
+    """Return the manifest's place: the id percent-encoded, as in the state folder.
+
+    The file's own name starts with an underscore too: a reader of JSON files that looks into every
+    folder would take it for data.
+    """
+    return storage.join(folder, FOLDER, f"_{quote(dataflow_id, safe='')}.json")
+
+
+def is_manifest(uri: str) -> bool:
+    """Return whether a file of the manifests' folder is one: not a lock, nor half of a new one."""
+    name = uri.rpartition("/")[2]
+    return name.startswith("_") and name.endswith(".json")
 
 
 def read_manifest(uri: str, storage_options: Mapping[str, str] | None = None) -> Manifest | None:

@@ -35,6 +35,8 @@ class Baseline:
         destination_maximum: The log no longer says the watermark: take the maximum of the
             destination's column.
         own_commit: The newest commit in effect, as the log has it.
+        pending: A run that did not commit has left rows in quarantine: the next commit, even an
+            empty one, makes them void for good.
         warnings: Code and message.
     """
 
@@ -45,6 +47,7 @@ class Baseline:
     reload: bool = False
     destination_maximum: bool = False
     own_commit: Mapping[str, Any] | None = None
+    pending: bool = False
     warnings: Warnings = ()
 
     def is_done_by(self, run_id: str, window: Window | None) -> bool:
@@ -96,6 +99,7 @@ def _decoded(info: Mapping[str, Any], destination: DestinationState) -> StateRec
         watermark=decode_watermark(info["state_watermark"]),
         boundary=Boundary.from_json(info.get("boundary")),
         covered_from=None if covered is None else decode_watermark(covered),
+        files=info.get("files"),
         table_id=destination.table_id,
         table_version=destination.commit_version,
         run_id=info.get("run_id"),

@@ -108,6 +108,8 @@ class StateRecord:
         boundary: Which rows at the watermark are loaded.
         covered_from: Lowest value from which the watermark covers everything; None when it
             covers the source from its beginning.
+        files: Which files of the source are loaded (``run/file_memory.py``); None where rows alone
+            tell what is.
         table_id: The Delta table's id; None for other destinations.
         table_version: The table's version of the commit that this state belongs to.
         run_id: The run that wrote it.
@@ -121,6 +123,7 @@ class StateRecord:
     watermark: Watermark = field(default_factory=dict[str, Scalar])
     boundary: Boundary = field(default_factory=Boundary)
     covered_from: Watermark | None = None
+    files: Mapping[str, Any] | None = None
     table_id: str | None = None
     table_version: int | None = None
     run_id: str | None = None
@@ -144,6 +147,8 @@ class StateRecord:
             "run_id": self.run_id,
             "updated_at": self.updated_at,
         }
+        if self.files is not None:
+            document["files"] = dict(self.files)
         return {**document, "replace_next": True} if self.replace_next else document
 
     @staticmethod
@@ -161,6 +166,7 @@ class StateRecord:
             watermark=decode_watermark(document["watermark"]),
             boundary=Boundary.from_json(document.get("boundary")),
             covered_from=None if covered is None else decode_watermark(covered),
+            files=document.get("files"),
             table_id=document.get("table_id"),
             table_version=document.get("table_version"),
             run_id=document.get("run_id"),

@@ -17,7 +17,7 @@ from datacoolie_core.storage.files import (
     read_text,
     write_atomic,
 )
-from datacoolie_core.storage.listing import FileInfo, list_files
+from datacoolie_core.storage.listing import FileInfo, list_files, list_folders
 from datacoolie_core.storage.locations import is_remote, join, resolve
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "is_remote",
     "join",
     "list_files",
+    "list_folders",
     "local_copy",
     "put_if_absent",
     "put_if_match",

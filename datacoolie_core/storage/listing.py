@@ -65,6 +65,22 @@ def list_files(
         )
 
 
+def list_folders(uri: str, *, storage_options: Mapping[str, Any] | None = None) -> list[str]:
+    """Return the names of the folders inside a folder, sorted; hidden ones, too.
+
+    Raises:
+        StorageError: It is not there, or can't be listed.
+    """
+    with explained(uri, "list"):
+        if not is_remote(uri):
+            with os.scandir(local_path(uri)) as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir())
+        system, path = filesystem(uri, storage_options)
+        found: list[dict[str, Any]] = system.ls(path.rstrip("/"), detail=True)
+        names = (str(one["name"]) for one in found if one.get("type") == "directory")
+        return sorted(name.rstrip("/").rpartition("/")[2] for name in names)
+
+
 def _is_hidden(relative: str) -> bool:
     return any(part.startswith(("_", ".")) for part in relative.split("/"))
 

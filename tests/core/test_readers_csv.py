@@ -483,10 +483,10 @@ def test_a_filter_over_a_column_that_is_not_there_is_refused(reading):
 
 
 def test_a_format_without_a_reader_names_the_ones_that_there_are(reading):
-    reading.write("t/a.avro", b"")
-    message = refused(reading, reading.flow("avro"))
-    assert "format 'avro' can't be read yet" in message
-    assert "csv, delta, jsonl, parquet" in message
+    reading.write("t/a.parquet", b"")
+    message = refused(reading, reading.flow("iceberg"))
+    assert "format 'iceberg' can't be read yet" in message
+    assert "avro, csv, delta, excel, function, json, jsonl, parquet, sql" in message
 
 
 def test_many_files_of_two_headers_are_read_as_few_are(reading):

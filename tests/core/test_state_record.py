@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from datacoolie_core.errors import WatermarkError
+from datacoolie_core.state.known_files import KnownFiles
 from datacoolie_core.state.record import Boundary, StateRecord
 from datacoolie_core.state.stores import FileStateStore
 from datacoolie_core.state.values import decode, encode
+from datacoolie_core.storage import FileInfo
 
 GOLDEN = Path(__file__).parent / "golden" / "state_format_1.json"
 
@@ -36,6 +38,21 @@ RECORD = StateRecord(
 
 def test_the_written_format_is_the_golden_file():
     assert json.dumps(RECORD.to_json(), indent=2) + "\n" == GOLDEN.read_text()
+
+
+def test_a_record_with_known_files_is_its_golden_file():
+    golden = GOLDEN.with_name("state_format_1_files.json")
+    files = KnownFiles().with_files(
+        (path, FileInfo(path, 100, datetime(2025, 1, 31, tzinfo=UTC))) for path in ("a/1", "b/2")
+    )
+    watermark = {"__date_folder_partition__": "2025-01-31T00:00:00+00:00"}
+    short = RECORD.evolve(
+        watermark=watermark,
+        covered_from=None,
+        files={"v": 1, "count": 2, "digests": files.to_text()},
+    )
+    assert json.dumps(short.to_json(), indent=2) + "\n" == golden.read_text()
+    assert StateRecord.from_json(json.loads(golden.read_text())) == short
 
 
 def test_the_golden_file_reads_as_the_record():
