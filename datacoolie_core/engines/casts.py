@@ -32,8 +32,10 @@ _SIMPLE: dict[str, pl.DataType] = {
     "timestamp_ntz": pl.Datetime("us"),
     "time": pl.Time(),
 }
-_YES = ("true", "t", "yes", "y", "1", "on")
-_NO = ("false", "f", "no", "n", "0", "off")
+_YES = ("true", "t", "yes", "y", "on")
+_NO = ("false", "f", "no", "n", "off")
+_WHOLE = r"^[+-]?\d+(?:\.0*)?$"
+_ZERO = r"^[+-]?0+(?:\.0*)?$"
 _EXACT_IN_DOUBLE = 53
 
 
@@ -95,7 +97,7 @@ def cast_expression(cast: Cast, own: pl.DataType) -> pl.Expr:
     wanted = engine_type(cast.target)
     if own == wanted or own == pl.Null:
         return column.cast(wanted)
-    convert = _conversion(cast, own, wanted)
+    convert = conversion(cast, own, wanted)
     if convert is None:
         return column.cast(wanted)
     checked = convert
@@ -106,10 +108,19 @@ def cast_expression(cast: Cast, own: pl.DataType) -> pl.Expr:
     return column.map_batches(converted, return_dtype=wanted, is_elementwise=True)
 
 
-def _conversion(
+def conversion(
     cast: Cast, own: pl.DataType, wanted: pl.DataType
 ) -> Callable[[pl.Series], pl.Series] | None:
-    """Return how values are converted; None where the engine's own cast is exact or raises."""
+    """Return how values are converted; None where the engine's own cast is exact or raises.
+
+    Args:
+        cast: What is wanted.
+        own: The type that the column has.
+        wanted: The engine's type of what is wanted.
+
+    Raises:
+        ValueError: There is no way from the one type to the other, or the pattern has no meaning.
+    """
     kind = cast.target.kind
     if own.is_nested() and kind != "string":
         raise ValueError(f"a column of type {own} can't become {kind}")
@@ -138,14 +149,16 @@ def _moment_conversion(cast: Cast, own: pl.DataType) -> Callable[[pl.Series], pl
 
 
 def _bool_conversion(cast: Cast, own: pl.DataType) -> Callable[[pl.Series], pl.Series]:
-    if not (own.is_integer() or own == pl.String):
+    """A word for true or false, or a whole number: 0 is false, every other one true."""
+    if not (own.is_numeric() or own == pl.String):
         raise ValueError(f"a column of type {own} can't become bool")
 
     def truth(series: pl.Series) -> pl.Series:
         texts = series.cast(pl.String).str.strip_chars().str.to_lowercase()
+        whole, zero = texts.str.contains(_WHOLE), texts.str.contains(_ZERO)
         yes, no = texts.is_in(_YES), texts.is_in(_NO)
-        BadValue.check(cast.column, series, ~(yes | no), "bool")
-        return yes
+        BadValue.check(cast.column, series, ~(yes | no | whole), "bool")
+        return yes | (whole & ~zero)
 
     return truth
 

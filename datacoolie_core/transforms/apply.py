@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from datacoolie_core import registry
 from datacoolie_core.engines.names import listed, match, pattern_names, remedy_for
 from datacoolie_core.errors import TransformError
 from datacoolie_core.plan.columns import clean_name
@@ -14,56 +13,41 @@ from datacoolie_core.transforms import (
     clean_names,
     columns,
     dedupe,
+    hashes,
+    masking,
     partitions,
     projection,
     row_filter,
     scd2,
     schema,
     system,
+    values,
 )
+from datacoolie_core.transforms.plugins import plugin_slots
 from datacoolie_core.transforms.slots import PLUGIN_SLOTS, Shaped, Slot, TransformContext
+from datacoolie_core.transforms.tolerant import with_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from datacoolie_core.metadata.models import Dataflow
 
-__all__ = ["BUILT_IN", "TransformContext", "apply", "check_supported", "slots"]
+__all__ = ["BUILT_IN", "TransformContext", "apply", "slots"]
 
 BUILT_IN: tuple[Slot, ...] = (
+    values.SLOT,
     schema.SLOT,
+    hashes.SLOT,
     dedupe.SLOT,
     columns.SLOT,
     row_filter.SLOT,
     scd2.SLOT,
     system.SLOT,
     partitions.SLOT,
+    masking.SLOT,
     projection.SLOT,
     clean_names.SLOT,
 )
-
-
-def check_supported(dataflow: Dataflow) -> None:
-    """Refuse metadata that asks for a slot that is not built yet, before anything is read.
-
-    Raises:
-        TransformError: It does.
-    """
-    transform = dataflow.transform
-    asked = {
-        "transform.value_rules": bool(transform.value_rules),
-        "transform.hash_columns": bool(transform.hash_columns),
-        "transform.masking_rules": bool(transform.masking_rules),
-        "configure.datacoolie.on_cast_error": dataflow.configure.datacoolie.on_cast_error != "fail",
-    }
-    for field, wanted in asked.items():
-        if wanted:
-            raise TransformError(
-                "this version can't do that yet",
-                place=field,
-                remedy="Remove it, or wait for a later version.",
-                code="unsupported_transform",
-            )
 
 
 def apply(
@@ -79,12 +63,11 @@ def apply(
     Raises:
         TransformError: Metadata and columns don't fit together.
     """
-    check_supported(dataflow)
-    shaped = Shaped(frame, dict(frame.collect_schema()))
+    shaped = _kept(Shaped(frame, dict(frame.collect_schema())), dataflow, context)
     applied: list[str] = []
-    for slot in slots():
+    for slot in slots(dataflow, context):
         if slot.wanted(dataflow):
-            before, shaped = shaped, slot.apply(shaped, dataflow, context)
+            before, shaped = shaped, _passed(slot, shaped, dataflow, context)
             if shaped is not before:
                 applied.append(slot.name)
     _check_plan(shaped, dataflow)
@@ -92,22 +75,33 @@ def apply(
     return shaped.frame, tuple(applied)
 
 
-def slots() -> list[Slot]:
+def slots(dataflow: Dataflow, context: TransformContext) -> list[Slot]:
     """Return all slots in order, those of plug-ins too.
 
+    Args:
+        dataflow: May name plug-ins.
+        context: Says where these may come from.
+
     Raises:
-        TransformError: A plug-in takes a slot that is not free.
+        TransformError: A plug-in is not there, not allowed, or takes a slot that is not free.
     """
-    plugins: list[Slot] = list(registry.transforms.all().values())
-    for slot in plugins:
-        if slot.number not in PLUGIN_SLOTS:
-            raise TransformError(
-                f"the plug-in '{slot.name}' takes slot {slot.number}",
-                place="transforms",
-                remedy=f"Plug-ins may take slots {PLUGIN_SLOTS[0]} to {PLUGIN_SLOTS[-1]}.",
-                code="bad_slot",
-            )
-    return sorted([*BUILT_IN, *plugins], key=lambda slot: (slot.number, slot.name))
+    found = [*BUILT_IN, *plugin_slots(dataflow, context.allowed)]
+    return sorted(found, key=lambda slot: (slot.number, slot.name))
+
+
+def _kept(shaped: Shaped, dataflow: Dataflow, context: TransformContext) -> Shaped:
+    """Keep rows as they were read, where one may be quarantined after its values were cleaned."""
+    quarantines = context.bad_rows is not None and context.bad_rows.policy == "quarantine"
+    needed = values.SLOT.wanted(dataflow) and schema.SLOT.wanted(dataflow)
+    return with_source(shaped) if quarantines and needed else shaped
+
+
+def _passed(slot: Slot, shaped: Shaped, dataflow: Dataflow, context: TransformContext) -> Shaped:
+    after = slot.apply(shaped, dataflow, context)
+    if slot.number not in PLUGIN_SLOTS or after is shaped:
+        return after
+    # who writes a plug-in need not keep account of the columns
+    return Shaped(after.frame, dict(_schema(after.frame, f"slot '{slot.name}'")))
 
 
 def _check_plan(shaped: Shaped, dataflow: Dataflow) -> None:
@@ -119,12 +113,16 @@ def _check_plan(shaped: Shaped, dataflow: Dataflow) -> None:
             remedy="Give them other names.",
             code="unsupported_column_name",
         )
+    _schema(shaped.frame, f"transform of '{dataflow.label}'")
+
+
+def _schema(frame: pl.LazyFrame, place: str) -> pl.Schema:
     try:
-        shaped.frame.collect_schema()
+        return frame.collect_schema()
     except pl.exceptions.PolarsError as error:
         raise TransformError(
             str(error).splitlines()[0],
-            place=f"transform of '{dataflow.label}'",
+            place=place,
             remedy="Correct the expression or the types that it works on.",
             code="bad_expression",
         ) from error

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from datacoolie_core.engines.dtypes import is_one_of
-from datacoolie_core.plan.scd2 import keeps_history
+from datacoolie_core.engines.names import match
+from datacoolie_core.plan.columns import NameMode, clean_name
+from datacoolie_core.plan.scd2 import effective_expression, keeps_history, one_version_a_file
 from datacoolie_core.transforms.missing import found_columns
 from datacoolie_core.transforms.slots import Shaped, Slot, TransformContext
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from datacoolie_core.metadata.models import Dataflow
 
 _RANK = "__dc_newest_"
@@ -21,10 +25,14 @@ _RANK = "__dc_newest_"
 def keys_of(dataflow: Dataflow) -> tuple[str, ...]:
     """Return the columns that make a key: those of the transform, else the merge keys.
 
-    With scd2 the merge keys don't count: several rows of a key are its versions.
+    With scd2 several rows of a key are its versions, unless each file says one thing of a key.
     """
     own = dataflow.transform.deduplicate_columns
-    return own if own or keeps_history(dataflow) else dataflow.destination.merge_keys
+    if own or not keeps_history(dataflow):
+        return own or dataflow.destination.merge_keys
+    if one_version_a_file(dataflow):
+        return (*dataflow.destination.merge_keys, *order_of(dataflow))
+    return ()
 
 
 def order_of(dataflow: Dataflow) -> tuple[str, ...]:
@@ -43,28 +51,57 @@ def _keeps_ties(dataflow: Dataflow) -> bool:
     return replaced and not dataflow.transform.deduplicate_columns
 
 
-def _apply(shaped: Shaped, dataflow: Dataflow, _context: TransformContext) -> Shaped:
-    keys = _columns(keys_of(dataflow), shaped, dataflow, "deduplicate_columns")
-    order = _columns(order_of(dataflow), shaped, dataflow, "latest_data_columns")
-    if not keys or not order:
+def _apply(shaped: Shaped, dataflow: Dataflow, context: TransformContext) -> Shaped:
+    keys = _keys(shaped, dataflow, context)
+    if not keys:
         return shaped
+    order = _order(shaped, dataflow, context)
     newest = [value for name in order for value in _sort_keys(name, shaped.schema[name])]
     if _keeps_ties(dataflow):
         return shaped.with_frame(_with_ties(shaped.frame, keys, newest))
-    # rows that agree in every column are one row, so this order leaves nothing to chance
+    # rows that agree in every column are one row, so this order leaves nothing to chance; NaN and
+    # null tie as order values, so floats stand here once more
+    told = {*keys, *(name for name in order if not shaped.schema[name].is_float())}
     rest = [
         pl.col(name)
         for name, dtype in shaped.schema.items()
-        if name not in (*keys, *order) and not is_one_of(dtype, pl.Object, pl.Unknown)
+        if name not in told and not is_one_of(dtype, pl.Object, pl.Unknown)
     ]
     ordered = shaped.frame.sort([*newest, *rest], descending=True, nulls_last=True)
     return shaped.with_frame(ordered.unique(subset=keys, keep="first", maintain_order=True))
 
 
-def _columns(names: tuple[str, ...], shaped: Shaped, dataflow: Dataflow, field: str) -> list[str]:
-    place = f"transform.{field}"
-    found = found_columns(names, shaped.schema, dataflow, place=place)
+def _keys(shaped: Shaped, dataflow: Dataflow, context: TransformContext) -> list[str]:
+    """Return the columns of a key; none where merge keys stand in that are computed later on."""
+    names = keys_of(dataflow)
+    if not dataflow.transform.deduplicate_columns:
+        mode = dataflow.transform.configure.column_name_mode
+        named = _as_in(shaped.schema, mode)
+        columns = [
+            match(name, shaped.schema) or named.get(clean_name(name, mode)) for name in names
+        ]
+        return [] if None in columns else [column for column in columns if column is not None]
+    place = "transform.deduplicate_columns"
+    found = found_columns(names, shaped.schema, dataflow, context, place=place, policy="error")
     return list(dict.fromkeys(found.values()))
+
+
+def _as_in(columns: Iterable[str], mode: NameMode) -> dict[str, str]:
+    """Return the columns by the names that the table has for them."""
+    return {clean_name(column, mode): column for column in columns}
+
+
+def _order(shaped: Shaped, dataflow: Dataflow, context: TransformContext) -> list[str]:
+    place = (
+        "transform.latest_data_columns"
+        if dataflow.transform.latest_data_columns
+        else "source.watermark_columns"
+    )
+    names = order_of(dataflow)
+    found = found_columns(names, shaped.schema, dataflow, context, place=place, policy="error")
+    effective = effective_expression(dataflow) if keeps_history(dataflow) else None
+    newest = None if effective is None else match(effective.strip(), shaped.schema)
+    return list(dict.fromkeys([*found.values(), *([] if newest is None else [newest])]))
 
 
 def _sort_keys(name: str, dtype: pl.DataType) -> list[pl.Expr]:

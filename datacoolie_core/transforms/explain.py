@@ -10,6 +10,8 @@ import polars as pl
 from datacoolie_core.engines.bad_value import BadValue, Trouble
 from datacoolie_core.engines.names import match, remedy_for
 from datacoolie_core.errors import LoadError, ReadError, TransformError
+from datacoolie_core.transforms.slots import Shaped
+from datacoolie_core.transforms.values import cleaned
 
 if TYPE_CHECKING:
     from datacoolie_core.metadata.models import Dataflow
@@ -66,12 +68,15 @@ def _failed_cast(error: Exception) -> Trouble | None:
 
 
 def _bad_value(trouble: Trouble, batch: Batch, dataflow: Dataflow) -> TransformError:
-    file = _file_with(trouble, batch)
+    file = _file_with(trouble, batch, dataflow)
     where = f"column '{trouble.column}'{f', {file}' if file else ''}"
     reason = f": {trouble.reason}" if trouble.reason else ""
+    masked = [column for rule in dataflow.transform.masking_rules for column in rule.columns]
+    # what a table may not show, a log may not show either
+    value = repr(trouble.value) if match(trouble.column, masked) is None else "(masked)"
     hinted = match(trouble.column, [hint.column_name for hint in dataflow.transform.schema_hints])
     return TransformError(
-        f"the value {trouble.value!r} is no {trouble.target}{reason}",
+        f"the value {value} is no {trouble.target}{reason}",
         place=where,
         remedy="Correct the source, or the schema hint of the column."
         if hinted
@@ -80,13 +85,14 @@ def _bad_value(trouble: Trouble, batch: Batch, dataflow: Dataflow) -> TransformE
     )
 
 
-def _file_with(trouble: Trouble, batch: Batch) -> str | None:
+def _file_with(trouble: Trouble, batch: Batch, dataflow: Dataflow) -> str | None:
     """Return the first file that holds the value, None if the source has no files."""
-    source = batch.source
-    if source is None:
+    if batch.source is None:
         return None
     try:
-        columns = source.collect_schema()
+        columns = batch.source.collect_schema()
+        # the value is as the value rules left it, not as the file has it
+        source = cleaned(Shaped(batch.source, dict(columns)), dataflow).frame
         column = match(trouble.column, columns)
         if column is None or _FILE_PATH not in columns:
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from datacoolie_core.engines.polars_sql import condition
+from datacoolie_core.engines.polars_sql import Session, condition
 from datacoolie_core.transforms.slots import Shaped, Slot, TransformContext
 
 if TYPE_CHECKING:
@@ -15,9 +15,11 @@ def _wanted(dataflow: Dataflow) -> bool:
     return bool(dataflow.transform.filter_expression)
 
 
-def _apply(shaped: Shaped, dataflow: Dataflow, _context: TransformContext) -> Shaped:
+def _apply(shaped: Shaped, dataflow: Dataflow, context: TransformContext) -> Shaped:
     written = dataflow.transform.filter_expression or "true"
-    kept = condition(written, shaped.schema, place="transform.filter_expression")
+    session = Session(context.now, dataflow.transform.configure.timestamp_timezone)
+    place = "transform.filter_expression"
+    kept = condition(written, shaped.schema, place=place, session=session)
     return shaped.with_frame(shaped.frame.filter(kept))
 
 

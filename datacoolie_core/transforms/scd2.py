@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from datacoolie_core.engines.casts import Cast, cast_expression
-from datacoolie_core.engines.polars_sql import expression
+from datacoolie_core.engines.polars_sql import Session, expression
 from datacoolie_core.errors import TransformError
 from datacoolie_core.metadata.hint_types import LogicalType
 from datacoolie_core.plan.columns import SCD2_COLUMNS
@@ -46,12 +46,13 @@ def _apply(shaped: Shaped, dataflow: Dataflow, context: TransformContext) -> Sha
 def _effective(shaped: Shaped, dataflow: Dataflow, context: TransformContext) -> pl.Expr:
     written = effective_expression(dataflow)
     if written is not None:
-        return expression(written, shaped.schema, place=EFFECTIVE)
+        session = Session(context.now, dataflow.transform.configure.timestamp_timezone)
+        return expression(written, shaped.schema, place=EFFECTIVE, session=session)
     column = effective_default(dataflow)
     if column is None:
         return pl.lit(context.now.astimezone(UTC), dtype=_INSTANT)
     place = "source.watermark_columns"
-    found = found_columns([column], shaped.schema, dataflow, place=place, strict=True)
+    found = found_columns([column], shaped.schema, dataflow, context, place=place, policy="error")
     return pl.col(found[column])
 
 

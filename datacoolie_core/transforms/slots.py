@@ -3,17 +3,17 @@
 ====  ==================  =====================================================
 slot  name                what it does
 ====  ==================  =====================================================
-5     values              value rules (not built yet)
+5     values              value rules: text is cleaned before it is typed
 10    schema              types from schema hints, wall clock times to instants
-18    hashes              hash columns (not built yet)
+18    hashes              hash columns
 20    dedupe              one row a key, the newest
 30    columns             computed columns
 35    filter              rows that stay
-40-50 *plug-ins*          what packages register
+40-50 *plug-ins*          what packages register, what a dataflow names
 60    scd2                validity columns
 70    system              ``__created_at`` and its siblings
 80    partitions          partition columns
-84    masking             masking rules (not built yet)
+84    masking             masking rules
 85    projection          select, drop and rename
 90    names               clean names
 ====  ==================  =====================================================
@@ -21,10 +21,10 @@ slot  name                what it does
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from datacoolie_core.plan.columns import AUDIT_COLUMNS, SCD2_COLUMNS
+from datacoolie_core.plan.columns import AUDIT_COLUMNS, FILE_COLUMNS, SCD2_COLUMNS
 from datacoolie_core.plan.scd2 import keeps_history
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from datacoolie_core.metadata.models import Dataflow
+    from datacoolie_core.transforms.quarantine import BadRows
 
 PLUGIN_SLOTS = range(40, 51)
-FILE_COLUMNS = ("__file_name", "__file_path", "__file_modification_time")
 SYSTEM_COLUMNS = AUDIT_COLUMNS
 _TRAILING = (*FILE_COLUMNS, *SYSTEM_COLUMNS)
 
@@ -56,10 +56,18 @@ class TransformContext:
     Attributes:
         run_id: The run, for ``__dataflow_run_id``.
         now: One instant for the whole load, aware.
+        allowed: Packages and modules that plug-ins may come from; empty allows every one.
+        warnings: Code and message of what is odd; the slots add to it.
+        bad_rows: Sees values that do not fit their type; None where the first one ends the load.
     """
 
     run_id: str
     now: datetime
+    allowed: tuple[str, ...] = ()
+    warnings: list[tuple[str, str]] = field(
+        default_factory=list[tuple[str, str]], compare=False, repr=False
+    )
+    bad_rows: BadRows | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
