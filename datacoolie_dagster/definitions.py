@@ -12,9 +12,10 @@ from datacoolie_core.metadata.loader import load_metadata
 from datacoolie_core.metadata.models import Metadata
 from datacoolie_core.plan.graph import build_graph
 from datacoolie_core.plan.query import query_reader
-from datacoolie_core.settings import find_project_dir
+from datacoolie_core.settings import find_project_dir, load_settings
 from datacoolie_dagster.asset_graph import build_asset_graph
 from datacoolie_dagster.assets import build_assets, op_names
+from datacoolie_dagster.checks import build_quarantine_checks
 from datacoolie_dagster.jobs import build_jobs
 from datacoolie_dagster.project import Project
 from datacoolie_dagster.quarantine import broken_assets, failing_asset
@@ -38,6 +39,8 @@ def build_datacoolie_definitions(
     state: StateStore | str | Path | None = None,
     sql_paths: Sequence[str | Path] = (),
     on_invalid: OnInvalid = "fail",
+    environment: str | None = None,
+    block_on_bad_rows: bool = False,
 ) -> dg.Definitions:
     """Return assets, jobs and the resource for the dataflows of a metadata scope.
 
@@ -54,6 +57,10 @@ def build_datacoolie_definitions(
         sql_paths: Roots of SQL files; by default the project root.
         on_invalid: ``quarantine`` keeps a dataflow with wrong metadata as an asset that fails and
             says why; ``fail`` loads nothing at all.
+        environment: Whose overlays are laid over metadata that is given as paths; by default
+            ``DATACOOLIE_ENV``, else ``env`` in ``datacoolie.toml``. Steps must run with the same.
+        block_on_bad_rows: Whether rows in quarantine fail the asset's check, and what depends on
+            the asset is not loaded in that run; else the check warns.
 
     Returns:
         Definitions to use as they are, or to merge with others.
@@ -64,7 +71,7 @@ def build_datacoolie_definitions(
     del granularity
     root = find_project_dir(None if project_dir is None else str(project_dir))
     roots = tuple(str(path) for path in sql_paths)
-    scope = _load(metadata, root, on_invalid)
+    scope = _load(metadata, root, on_invalid, environment)
     graph = build_graph(scope, read_query=query_reader(root, roots), on_invalid=on_invalid)
     job_num = 1 if run_config is None else run_config.job_num
     assets = build_asset_graph(graph, translator or DagsterDataCoolieTranslator(), job_num=job_num)
@@ -86,26 +93,36 @@ def build_datacoolie_definitions(
             *assets.inactive,
             *assets.sources,
         ],
+        asset_checks=build_quarantine_checks(project, blocking=block_on_bad_rows),
         jobs=build_jobs(project, taken=op_names(project).values()),
-        resources={"datacoolie": _resource(run_config, state)},
+        resources={"datacoolie": _resource(run_config, state, root)},
     )
 
 
 def _load(
-    metadata: Metadata | str | Path | Sequence[str | Path], root: str, on_invalid: OnInvalid
+    metadata: Metadata | str | Path | Sequence[str | Path],
+    root: str,
+    on_invalid: OnInvalid,
+    environment: str | None,
 ) -> Metadata:
     if isinstance(metadata, Metadata):
         return metadata
     paths = [metadata] if isinstance(metadata, str | Path) else list(metadata)
-    return load_metadata([str(path) for path in paths], project_dir=root, on_invalid=on_invalid)
+    return load_metadata(
+        [str(path) for path in paths],
+        project_dir=root,
+        on_invalid=on_invalid,
+        environment=environment or load_settings(root).env,
+    )
 
 
 def _resource(
-    run_config: DataCoolieRunConfig | None, state: StateStore | str | Path | None
+    run_config: DataCoolieRunConfig | None, state: StateStore | str | Path | None, root: str
 ) -> DataCoolieResource:
     folder = str(state) if isinstance(state, str | Path) else None
+    allowed = list(load_settings(root).allowed_function_prefixes)
     if run_config is None:
-        return DataCoolieResource(state=folder)
+        return DataCoolieResource(state=folder, allowed_function_prefixes=allowed)
     return DataCoolieResource(
         state=folder,
         max_workers=run_config.max_workers,
@@ -113,4 +130,5 @@ def _resource(
         retry_delay=run_config.retry_delay,
         stop_on_error=run_config.stop_on_error,
         on_upstream_failure=run_config.on_upstream_failure,
+        allowed_function_prefixes=list(run_config.allowed_function_prefixes) or allowed,
     )

@@ -12,7 +12,7 @@ from datacoolie_core.errors import DataCoolieError
 from datacoolie_core.run.events import ChunkFinished
 from datacoolie_dagster.coverage import MOST_MARKS, marks_of
 from datacoolie_dagster.project import resumed_runs
-from datacoolie_dagster.results import event_metadata, event_tags
+from datacoolie_dagster.results import BAD_VALUES, event_metadata, event_tags
 
 if TYPE_CHECKING:
     from datacoolie_core.driver import DataCoolieDriver
@@ -26,6 +26,7 @@ _OF_THE_LOAD = {
     "datacoolie/duration_seconds",
     "dagster/column_schema",
     "dagster/column_lineage",
+    BAD_VALUES,
 }
 PARTITION_ROWS = "dagster/partition_row_count"
 Context = dg.AssetExecutionContext | dg.OpExecutionContext

@@ -33,6 +33,10 @@ class DataCoolieResource(dg.ConfigurableResource["DataCoolieResource"]):
         default="continue",
         description="Within an incremental job: load against the last good version, or skip.",
     )
+    allowed_function_prefixes: list[str] = Field(
+        default=[],
+        description="Packages that metadata may call functions of; empty allows every one.",
+    )
     state: str | None = Field(
         default=None,
         description="Folder of the state; by default the state is in the assets' metadata.",
@@ -56,4 +60,5 @@ class DataCoolieResource(dg.ConfigurableResource["DataCoolieResource"]):
             retry_delay=self.retry_delay,
             on_upstream_failure=self.on_upstream_failure,
             retries=retries,
+            allowed_function_prefixes=tuple(self.allowed_function_prefixes),
         )

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 WATERMARK = "datacoolie/watermark"
 """The metadata key whose value is the whole state record, but for the boundary's hashes."""
 
+BAD_VALUES = "datacoolie/bad_values"
+"""The metadata key of bad values: counts by column and reason, and some of the rows."""
+
 
 def state_document(state: StateRecord) -> dict[str, Any]:
     """Return a state record as it is kept in event metadata: without row hashes.
@@ -116,9 +119,18 @@ def instant(value: object) -> datetime | None:
     return None
 
 
-def _row_metadata(result: DataflowResult) -> dict[str, int]:
+def _row_metadata(result: DataflowResult) -> dict[str, Any]:
     rows = result.rows
-    found = {f"datacoolie/{name}": n for name in ROW_COUNTS if (n := rows.get(name)) is not None}
+    found: dict[str, Any] = {
+        f"datacoolie/{name}": n for name in ROW_COUNTS if (n := rows.get(name)) is not None
+    }
+    if result.bad_values:
+        found[BAD_VALUES] = dg.MetadataValue.json(
+            {
+                "columns": {name: dict(reasons) for name, reasons in result.bad_values.items()},
+                "sample": [dict(row) for row in result.bad_sample],
+            }
+        )
     if result.table_rows is not None:
         found["dagster/row_count"] = result.table_rows
     return found

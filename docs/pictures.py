@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import shutil
 import socket
+import subprocess
 import sys
 import time
 import urllib.parse
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from playwright.sync_api import TimeoutError, sync_playwright
@@ -26,6 +30,8 @@ BROWSER = [
 ]
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from playwright.sync_api import Page
 
 sys.path.insert(0, str(ROOT / "examples" / "flights"))
@@ -74,23 +80,78 @@ def take(page: Page, url: str) -> None:
     shoot(page, "asset")
 
 
-def main() -> int:
-    """Serve the example, and take the pictures."""
+def take_bad_rows(page: Page, url: str) -> None:
+    """Take the picture of a check that warns."""
+    page.set_viewport_size({"width": 1640, "height": 900})
+    page.goto(f"{url}/assets/bronze/orders?view=checks")
+    page.get_by_text("n/a", exact=True).first.wait_for()
+    skip_dialog(page)
+    # the folder is this machine's; a reader's project is somewhere else
+    page.evaluate(
+        """() => document.querySelectorAll("td").forEach(cell => {
+            if (cell.textContent.endsWith("/orders.csv")) cell.textContent = "/shop/orders.csv";
+        })"""
+    )
+    shoot(page, "bad-rows", clip={"x": 240, "y": 0, "width": 1400, "height": 860})
+
+
+def make_bad_rows(folder: Path) -> Path:
+    """Load the example of the page on bad rows; return its workspace file."""
+    text = (Path(__file__).parent / "bad-rows.md").read_text("utf-8")
+    blocks = dict(re.findall(r"```(yaml|csv)\n(.*?)```", text, re.DOTALL))
+    (folder / "orders.csv").write_text(blocks["csv"])
+    (folder / "orders.yaml").write_text(
+        "connections:\n"
+        "  - {name: files, format: csv, configure: {base_path: .}}\n"
+        "  - {name: lake, format: delta, configure: {base_path: lake}}\n" + blocks["yaml"]
+    )
+    (folder / "definitions.py").write_text(
+        "from pathlib import Path\n"
+        "from datacoolie_dagster import build_datacoolie_definitions\n"
+        "HERE = Path(__file__).parent\n"
+        "defs = build_datacoolie_definitions(HERE / 'orders.yaml', project_dir=HERE)\n"
+    )
+    workspace = folder / "workspace.yaml"
+    workspace.write_text("load_from:\n  - python_file: definitions.py\n")
+    ui.prepare_home(folder / "home")
+    command = ["job", "execute", "-f", "definitions.py", "-j", "bronze"]
+    environment = {**os.environ, "DAGSTER_HOME": str(folder / "home")}
+    subprocess.run(
+        [sys.executable, "-m", "dagster", *command], cwd=folder, env=environment, check=True
+    )
+    return workspace
+
+
+def photograph(
+    take_pictures: Callable[[Page, str], None],
+    workspace: Path = ui.WORKSPACE,
+    home: Path = ui.HOME,
+) -> None:
+    """Serve a workspace, and take pictures of it."""
     port = free_port()
-    ui.prepare_home()
-    processes = ui.start(port)
+    processes = ui.start(port, workspace, home)
     try:
         if not ui.wait_until_up(processes, port):
-            print(f"Dagster did not start; see {ui.LOG}")
-            return 1
+            sys.exit(f"Dagster did not start; see {home / ui.LOG.name}")
         with sync_playwright() as play:
             browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=BROWSER)
             page = browser.new_page(viewport={"width": 1440, "height": 900})
             page.set_default_timeout(60_000)
-            take(page, f"http://127.0.0.1:{port}")
+            take_pictures(page, f"http://127.0.0.1:{port}")
             browser.close()
     finally:
         ui.stop(processes)
+
+
+def main() -> int:
+    """Take the pictures of the example as its demo left it, and of a load with bad rows."""
+    wanted = set(sys.argv[1:]) or {"example", "bad-rows"}
+    if "example" in wanted:
+        ui.prepare_home()
+        photograph(take)
+    if "bad-rows" in wanted:
+        with TemporaryDirectory() as folder:
+            photograph(take_bad_rows, make_bad_rows(Path(folder)), Path(folder) / "home")
     return 0
 
 

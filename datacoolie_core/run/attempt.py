@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from datacoolie_core.engines.names import match
 from datacoolie_core.errors import LoadError, WriteError
 from datacoolie_core.plan.columns import destination_column
 from datacoolie_core.plan.scd2 import closes_missing
+from datacoolie_core.plan.tracking import tracks_files
 from datacoolie_core.readers.read import open_batch
 from datacoolie_core.run.bounds import (
     Bounds,
+    appends,
     destination_window,
     overlap_with,
     replaces,
 )
 from datacoolie_core.run.disk import disk_trouble
+from datacoolie_core.run.file_memory import covers, forget, remember
 from datacoolie_core.run.job import Job, Loaded
 from datacoolie_core.run.names import named_as_written
 from datacoolie_core.run.next_state import commit_info, next_state
 from datacoolie_core.run.notices import notices
+from datacoolie_core.run.quarantine import (
+    NOTHING,
+    Kept,
+    bad_notices,
+    keep,
+    nulled,
+    refuse_incomplete,
+    settle_commit,
+)
 from datacoolie_core.run.reread import named
 from datacoolie_core.run.saved_state import save_state
 from datacoolie_core.run.selected import selected
 from datacoolie_core.state.record import StateRecord
 from datacoolie_core.transforms.apply import apply
 from datacoolie_core.transforms.explain import explain
+from datacoolie_core.transforms.quarantine import bad_rows_of
 from datacoolie_core.transforms.slots import TransformContext
 from datacoolie_core.writers.destination import writer_for
 from datacoolie_core.writers.request import (
@@ -45,6 +58,7 @@ if TYPE_CHECKING:
     from datacoolie_core.readers.batch import Batch
     from datacoolie_core.run.context import RunContext
     from datacoolie_core.state.reconcile import Baseline
+    from datacoolie_core.transforms.quarantine import BadRows
 
 NOTHING_NEW = "no new rows"
 KNOWN = "only known rows"
@@ -59,9 +73,9 @@ def attempt(job: Job, baseline: Baseline, context: RunContext) -> Loaded:
     prepared, dataflow = job.prepared, job.prepared.original
     bounds = job.bounds(baseline, context)
     context.phase(dataflow, "reading", job.window)
-    batch = open_batch(bounds.request)
+    batch, bad = open_batch(bounds.request), bad_rows_of(prepared.dataflow)
     try:
-        running = _Attempt(job, baseline, bounds, batch, context)
+        running = _Attempt(job, baseline, bounds, batch, context, bad)
         written, applied = _transformed(running)
     except LoadError:
         raise
@@ -70,6 +84,8 @@ def attempt(job: Job, baseline: Baseline, context: RunContext) -> Loaded:
         raise trouble or explain(error, batch, prepared.dataflow) from error
     finally:
         batch.close()
+        if bad is not None:
+            bad.close()
     return _conclude(running, written, applied)
 
 
@@ -82,8 +98,11 @@ class _Attempt:
     bounds: Bounds
     batch: Batch
     context: RunContext
+    bad: BadRows | None = None
+    kept: Kept = NOTHING
     state: StateRecord | None = None
     skipped: str | None = None
+    told: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     def finish(self, rows_staged: int) -> Commit | None:
         """Decide, knowing every row of the batch, what to commit (or that nothing is to do)."""
@@ -92,9 +111,11 @@ class _Attempt:
         dataflow = job.prepared.dataflow
         old = baseline.state
         fresh = self.bounds.mode == "replace_all"
-        if seen.rows_read == 0 and not self.empty_counts():
+        fences = baseline.pending and not replaces(dataflow)
+        if seen.rows_read == 0 and not (self.empty_counts() or fences):
             self.skipped = self.why_empty()
             return None
+        refuse_incomplete(dataflow, self.bad)
         base = StateRecord(dataflow.dataflow_id) if fresh else old
         self.state = next_state(
             job,
@@ -107,14 +128,36 @@ class _Attempt:
             run_id=self.context.run_id,
             updated_at=self.context.now().isoformat(),
         )
+        self._remember_files(old)
         moved = dict(self.state.watermark) != dict(old.watermark) or (
-            self.state.boundary != old.boundary
+            (self.state.boundary, self.state.files) != (old.boundary, old.files)
         )
         always = job.window is not None or fresh or replaces(dataflow)
         info = commit_info(
             job, self.state, seen, run_kind=self.bounds.run_kind, rows_staged=rows_staged
         )
-        return Commit(info, required=always or moved)
+        self.kept = keep(job, baseline, self.bounds, self.bad, self.context, rows_staged)
+        if self.kept.nothing_else:
+            self.skipped = KNOWN
+            return None
+        required = always or moved or fences or self.kept.new > 0
+        return Commit({**info, **self.kept.info}, required=required)
+
+    def _remember_files(self, old: StateRecord) -> None:
+        """Put the files of the batch into the new state, where whole files are remembered."""
+        tracked = self.batch.observation.tracked
+        if self.state is None or self.job.window is not None:
+            return
+        if tracked is None or tracked.known is None:
+            # a list that nobody keeps up is wrong when it is next looked at
+            self.state = self.state.evolve(files=None)
+            return
+        same = tracked.known == self.bounds.request.known_files
+        if same and covers(self.job.prepared.dataflow, old):
+            self.state = self.state.evolve(files=old.files)
+            return
+        files = remember(self.job.prepared, tracked.known, self.baseline.sequence)
+        self.state = self.state.evolve(files=files)
 
     def empty_counts(self) -> bool:
         """Say whether a source without rows is still something to write down."""
@@ -123,7 +166,8 @@ class _Attempt:
         dataflow = self.job.prepared.dataflow
         empties = dataflow.destination.configure.datacoolie.empty_source == "overwrite"
         whole = replaces(dataflow) or closes_missing(dataflow)
-        return whole and empties and not dataflow.source.watermark_columns
+        bounded = bool(dataflow.source.watermark_columns) or tracks_files(dataflow)
+        return whole and empties and not bounded
 
     def why_empty(self) -> str:
         """Return the reason of a load that is skipped."""
@@ -132,16 +176,23 @@ class _Attempt:
             return KNOWN
         if seen.rows_null_watermark:
             return "only rows without a watermark"
-        return NOTHING_NEW if self.bounds.request.stored else "the source has no rows"
+        request = self.bounds.request
+        return NOTHING_NEW if request.stored or request.known_files else "the source has no rows"
 
 
 def _transformed(attempt: _Attempt) -> tuple[WriteResult, tuple[str, ...]]:
     if attempt.batch.empty:
         return _write_nothing(attempt), ()
     context = attempt.context
-    now = context.now()
-    transforms = TransformContext(run_id=context.run_id, now=now)
+    now = attempt.bounds.request.now or context.now()
+    transforms = TransformContext(
+        run_id=context.run_id,
+        now=now,
+        allowed=context.config.allowed_function_prefixes,
+        bad_rows=attempt.bad,
+    )
     frame, applied = apply(attempt.batch.frame, attempt.job.prepared.dataflow, transforms)
+    attempt.told = transforms.warnings
     return _write(attempt, frame, now), applied
 
 
@@ -192,7 +243,6 @@ def write_request(
     """
     prepared, dataflow = job.prepared, job.prepared.dataflow
     names = schema.names()
-    usable = batch.observation.boundary_usable
     return WriteRequest(
         dataflow=named_as_written(dataflow, names),
         uri=prepared.uri,
@@ -203,7 +253,7 @@ def write_request(
         mode=bounds.mode,
         window=_destination_window(job, bounds, batch, names),
         reread=None if bounds.reread is None else named(bounds.reread, names),
-        overlap=overlap_with(dataflow, bounds, schema, usable=usable),
+        overlap=overlap_with(dataflow, bounds, schema, batch.observation),
         order_columns=_order_columns(dataflow),
         complete=bounds.complete,
     )
@@ -232,13 +282,15 @@ def _conclude(attempt: _Attempt, written: WriteResult, applied: tuple[str, ...])
         if attempt.state is None:
             raise WriteError("a commit without a decision", dataflow=dataflow.dataflow_id)
         state = attempt.state.evolve(table_id=written.table_id, table_version=written.table_version)
+        forget(job.prepared, state.files, state.sequence)
+        settle_commit(job, state, attempt.kept, context)
         context.phase(dataflow, "saving", job.window)
         save_state(context.store, state)
         context.phase(dataflow, "saved", job.window)
         if _only_boundary(attempt, written):
             skipped = KNOWN
     else:
-        skipped = skipped or (KNOWN if seen.rows_read else attempt.why_empty())
+        skipped = skipped or _why_unwritten(attempt)
         state = baseline.state
         if baseline.recovered:
             save_state(context.store, state)
@@ -250,7 +302,8 @@ def _conclude(attempt: _Attempt, written: WriteResult, applied: tuple[str, ...])
         "rows_deleted": written.rows_deleted,
         "rows_unchanged": written.rows_unchanged,
         "rows_stale": written.rows_stale,
-        "rows_rejected": 0,
+        "rows_rejected": 0 if attempt.bad is None else attempt.bad.rows,
+        "rows_nulled": 0 if attempt.bad is None else nulled(attempt.bad),
         "rows_null_watermark": seen.rows_null_watermark,
     }
     return Loaded(
@@ -265,12 +318,29 @@ def _conclude(attempt: _Attempt, written: WriteResult, applied: tuple[str, ...])
             transforms=applied,
         ),
         warnings=notices(
-            [*baseline.warnings, *attempt.batch.warnings, *written.warnings],
+            [
+                *baseline.warnings,
+                *attempt.batch.warnings,
+                *attempt.told,
+                *written.warnings,
+                *bad_notices(attempt.bad, attempt.kept, job),
+            ],
             seen,
             attempt.bounds.request,
             context.now(),
         ),
+        bad_values={} if attempt.bad is None else attempt.bad.bad_values,
+        bad_sample=() if attempt.bad is None else tuple(attempt.bad.sample),
     )
+
+
+def _why_unwritten(attempt: _Attempt) -> str | None:
+    """Return why nothing was to be written; None where that the rows are there was found out."""
+    if not attempt.batch.observation.rows_read:
+        return attempt.why_empty()
+    request = attempt.bounds.request
+    only_ties = bool(request.stored) and dict(request.lower) == dict(request.stored)
+    return KNOWN if only_ties or appends(attempt.job.prepared.dataflow) else None
 
 
 def _only_boundary(attempt: _Attempt, written: WriteResult) -> bool:
@@ -280,4 +350,5 @@ def _only_boundary(attempt: _Attempt, written: WriteResult) -> bool:
     state = attempt.state
     still = state is not None and dict(state.watermark) == dict(attempt.baseline.state.watermark)
     changed = written.rows_written or written.rows_deleted
-    return still and not changed and not replaces(attempt.job.prepared.dataflow)
+    quiet = not changed and not attempt.kept.new
+    return still and quiet and not replaces(attempt.job.prepared.dataflow)

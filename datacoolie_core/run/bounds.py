@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from datacoolie_core.errors import WatermarkError, WriteError
-from datacoolie_core.plan.columns import destination_column
-from datacoolie_core.plan.lookback import effective_lower
+from datacoolie_core.plan.columns import DATE_FOLDER, destination_column
+from datacoolie_core.plan.lookback import appends_files_again, effective_lower
 from datacoolie_core.plan.replay import replaces_windows
 from datacoolie_core.plan.scd2 import closes_missing, keeps_history
+from datacoolie_core.plan.tracking import keeps_registry, tracks_files
 from datacoolie_core.readers.batch import ReadRequest
 from datacoolie_core.readers.hints import hint_of, hinted_type
+from datacoolie_core.run.file_memory import covers, recall
 from datacoolie_core.run.reread import refuse_shared, reread, tells_own_rows
 from datacoolie_core.state.record import Boundary, StateRecord
 from datacoolie_core.writers.request import Overlap
@@ -22,6 +24,7 @@ from datacoolie_core.writers.request import Overlap
 if TYPE_CHECKING:
     from datacoolie_core.metadata.models import Dataflow
     from datacoolie_core.plan.windows import Scalar, Watermark, Window
+    from datacoolie_core.readers.batch import Observation
     from datacoolie_core.run.context import RunContext
     from datacoolie_core.run.prepare import Prepared
     from datacoolie_core.run.results import RunKind
@@ -68,13 +71,20 @@ def bound_load(prepared: Prepared, baseline: Baseline, context: RunContext) -> B
     options = dataflow.source.configure.datacoolie
     fresh = context.full_refresh or baseline.reload or baseline.state.replace_next
     state = StateRecord(dataflow.dataflow_id) if fresh else baseline.state
-    lower = effective_lower(dataflow, state.watermark, context.now())
-    looks_back = dict(lower) != dict(state.watermark)
+    registry, tracks = keeps_registry(dataflow), tracks_files(dataflow)
+    known = recall(prepared, state, context) if tracks else None
+    lower: Watermark = {} if registry else effective_lower(dataflow, state.watermark, context.now())
+    looks_back = not registry and dict(lower) != dict(state.watermark)
     inclusive = options.watermark_boundary == "inclusive"
     null_rows = options.null_watermark
     if null_rows == "first_load":
-        null_rows = "exclude" if state.watermark else "include"
-    compares = appends(dataflow) and (looks_back or state.boundary.compare)
+        null_rows = "exclude" if state.watermark and not registry else "include"
+    repeats = looks_back and appends_files_again(dataflow)
+    # what was loaded before these files were remembered
+    told = known is not None and covers(dataflow, state)
+    unknown = tracks and bool(state.watermark or state.sequence) and not told
+    left = state.boundary.compare and not (tracks and state.boundary.ties_only)
+    compares = appends(dataflow) and (looks_back or left or unknown) and not repeats
     request = ReadRequest(
         dataflow=dataflow,
         project_dir=context.project_dir,
@@ -82,10 +92,15 @@ def bound_load(prepared: Prepared, baseline: Baseline, context: RunContext) -> B
         lower=lower,
         inclusive=inclusive or looks_back,
         stored=state.watermark,
-        boundary=Boundary() if compares else state.boundary,
-        track_boundary=inclusive and (appends(dataflow) or replaces(dataflow)),
+        boundary=Boundary() if compares or repeats or tracks else state.boundary,
+        track_boundary=inclusive
+        and not (repeats or tracks)
+        and (appends(dataflow) or replaces(dataflow)),
+        known_files=known,
         null_watermark=null_rows,
         max_watermark=prepared.max_watermark,
+        allowed_functions=context.config.allowed_function_prefixes,
+        now=context.now(),
     )
     again = reread(dataflow, request)
     mode = "load" if again is None else "replace_window"
@@ -93,9 +108,9 @@ def bound_load(prepared: Prepared, baseline: Baseline, context: RunContext) -> B
         request=request,
         run_kind=_kind(dataflow, state, context),
         mode=_fresh_mode(dataflow, context) if fresh else mode,
-        overlap=_overlap(dataflow, state, lower) if compares else None,
+        overlap=_overlap(dataflow, state, lower, files=tracks) if compares else None,
         reread=again,
-        complete=not dataflow.source.watermark_columns,
+        complete=not (dataflow.source.watermark_columns or tracks),
     )
 
 
@@ -141,7 +156,8 @@ def _refuse_closing(dataflow: Dataflow, context: RunContext) -> None:
 def _kind(dataflow: Dataflow, state: StateRecord, context: RunContext) -> RunKind:
     if context.full_refresh:
         return "full_refresh"
-    return "incremental" if dataflow.source.watermark_columns and state.watermark else "full"
+    bounded = bool(dataflow.source.watermark_columns) or tracks_files(dataflow)
+    return "incremental" if bounded and (state.watermark or state.files) else "full"
 
 
 def bound_chunk(prepared: Prepared, window: Window, context: RunContext) -> Bounds:
@@ -154,6 +170,8 @@ def bound_chunk(prepared: Prepared, window: Window, context: RunContext) -> Boun
         window=window,
         null_watermark="include",
         max_watermark=prepared.max_watermark,
+        allowed_functions=context.config.allowed_function_prefixes,
+        now=context.now(),
     )
     return Bounds(request, "replay", "replace_window" if replaces_windows(dataflow) else "load")
 
@@ -194,7 +212,7 @@ def followed_column(dataflow: Dataflow, column: str) -> str:
 
 
 def overlap_with(
-    dataflow: Dataflow, bounds: Bounds, schema: pl.Schema, *, usable: bool
+    dataflow: Dataflow, bounds: Bounds, schema: pl.Schema, seen: Observation
 ) -> Overlap | None:
     """Return what of an append may be in the table already; None if nothing can be.
 
@@ -202,10 +220,13 @@ def overlap_with(
         dataflow: As prepared.
         bounds: Of this attempt.
         schema: The batch's columns, after all transforms.
-        usable: Whether the reader could tell known rows by their hashes.
+        seen: Says whether the reader could tell known rows by their hashes, or known files.
     """
     found, request = bounds.overlap, bounds.request
-    if found is None and appends(dataflow) and request.track_boundary and not usable:
+    if seen.tracked is not None and seen.tracked.changed and appends(dataflow):
+        return Overlap(by_file=True)
+    unusable = not seen.boundary_usable
+    if found is None and appends(dataflow) and request.track_boundary and unusable:
         found = _ties(dataflow, request.stored) if request.stored else None
         if not request.stored and request.boundary.rows:
             found = Overlap()
@@ -219,7 +240,7 @@ def overlap_with(
 
 def _ties(dataflow: Dataflow, stored: Watermark) -> Overlap:
     """Return the region of rows that tie with the stored watermark."""
-    columns = list(stored)
+    columns = [name for name in stored if name != DATE_FOLDER]
     if len(columns) != 1 or _rereads_elsewhere(dataflow):
         return Overlap()
     value = stored[columns[0]]
@@ -232,12 +253,16 @@ def _rereads_elsewhere(dataflow: Dataflow) -> bool:
     return options.null_watermark == "include" or options.max_watermark is not None
 
 
-def _overlap(dataflow: Dataflow, state: StateRecord, lower: Watermark) -> Overlap | None:
+def _overlap(
+    dataflow: Dataflow, state: StateRecord, lower: Watermark, *, files: bool
+) -> Overlap | None:
     """Return the region that the read shares with what is loaded."""
     columns = dataflow.source.watermark_columns
+    if files:
+        return Overlap(by_file=True)
     if len(columns) != 1 or _rereads_elsewhere(dataflow):
         return Overlap()
-    column = next(iter(state.watermark), columns[0])
+    column = next((name for name in state.watermark if name != DATE_FOLDER), columns[0])
     stored = state.watermark.get(column)
     bottom = lower.get(column)
     if not state.boundary.compare or state.boundary.ties_only:
@@ -267,9 +292,12 @@ def boundary_after_chunk(dataflow: Dataflow, state: StateRecord, window: Window)
     A chunk that reaches the watermark, or goes above it, loads rows that the next normal run
     reads again: it then compares them with the destination.
     """
-    if not appends(dataflow) or not dataflow.source.watermark_columns:
-        return state.boundary
     columns = dataflow.source.watermark_columns
+    if appends(dataflow) and tracks_files(dataflow):
+        # files that are not known yet may hold rows of the chunk
+        return Boundary(compare=True)
+    if not appends(dataflow) or not columns:
+        return state.boundary
     if len(columns) != 1 or columns[0].casefold() != window.column.casefold():
         return Boundary(compare=True)
     stored = next(iter(state.watermark.values()), None)

@@ -6,11 +6,12 @@ State, source and destination are looked at, nothing is written and no row is lo
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from datacoolie_core.errors import DataCoolieError, LoadError
 from datacoolie_core.plan.describe import would_fail
+from datacoolie_core.readers.functions import NOT_RUN
 from datacoolie_core.readers.read import open_batch
 from datacoolie_core.run.attempt import write_request
 from datacoolie_core.run.failures import failure_of
@@ -102,12 +103,20 @@ def _looked_at(step: Step, context: RunContext) -> Connected:
     )
     baseline = reconcile(prepared.dataflow, stored, destination)
     job = Job(prepared, next(iter(step.windows), None), step.save_watermark)
-    batch = open_batch(job.bounds(baseline, context).request)
+    batch = open_batch(replace(job.bounds(baseline, context).request, peek=True))
     notes = [text for _, text in (*baseline.warnings, *batch.warnings)]
     try:
         if batch.empty:
-            return Connected(notes=(*notes, "the source is empty: its columns are not known"))
-        frame = _transformed(job, batch, context)
+            unknown = all(code != NOT_RUN for code, _ in batch.warnings)
+            told = ("the source is empty: its columns are not known",) if unknown else ()
+            return Connected(notes=(*notes, *told))
+        transforms = TransformContext(
+            run_id=context.run_id,
+            now=context.now(),
+            allowed=context.config.allowed_function_prefixes,
+        )
+        frame = _transformed(job, batch, transforms)
+        notes += [text for _, text in transforms.warnings]
     finally:
         batch.close()
     bounds = job.bounds(baseline, context)
@@ -118,8 +127,7 @@ def _looked_at(step: Step, context: RunContext) -> Connected:
     return Connected(notes=(*notes, *remarks), fit=fit)
 
 
-def _transformed(job: Job, batch: Batch, context: RunContext) -> pl.LazyFrame:
-    transforms = TransformContext(run_id=context.run_id, now=context.now())
+def _transformed(job: Job, batch: Batch, transforms: TransformContext) -> pl.LazyFrame:
     try:
         return apply(batch.frame, job.prepared.dataflow, transforms)[0]
     except DataCoolieError:

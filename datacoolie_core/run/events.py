@@ -17,6 +17,8 @@ PhaseName = Literal[
     "reading",
     "staging",
     "staged",
+    "quarantining",
+    "quarantined",
     "committing",
     "claimed",
     "publishing",
@@ -24,11 +26,14 @@ PhaseName = Literal[
     "committed",
     "deleting",
     "cleaned",
+    "settling",
+    "settled",
     "saving",
     "saved",
 ]
 """``claimed``, ``publishing`` and ``published`` are points of flat files alone, ``deleting`` is one of
-maintenance, ``cleaned`` one of both."""
+maintenance, ``cleaned`` one of both; ``quarantining``, ``quarantined``, ``settling`` and ``settled`` are
+points of loads with bad rows."""
 
 
 @dataclass(frozen=True)

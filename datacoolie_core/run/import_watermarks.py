@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from datacoolie_core import storage
 from datacoolie_core.errors import DataCoolieError, StorageError, WatermarkError
+from datacoolie_core.plan.tracking import state_columns
 from datacoolie_core.run.watermarks import set_watermark, show
 from datacoolie_core.state.database import open_engine, shown
 from datacoolie_core.state.values import decode_watermark, encode_watermark
@@ -213,8 +214,8 @@ def _values(found: Found, flow: Dataflow) -> tuple[dict[str, Scalar], str | None
     if found.text.strip().lower() in _NOTHING:
         return {}, "no state"
     document = json.loads(found.text)
-    folder = document.pop(_FOLDER_KEY, None)
-    columns = {name.casefold(): name for name in flow.source.watermark_columns}
+    columns = {name.casefold(): name for name in state_columns(flow)}
+    folder = None if _FOLDER_KEY in columns else document.pop(_FOLDER_KEY, None)
     document = {column: value for column, value in document.items() if value is not None}
     decoded = decode_watermark(document)
     values = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from datacoolie_core.run.bounds import Bounds, bound_chunk, bound_load
@@ -33,6 +33,8 @@ class Loaded:
         source_action: What was read.
         selected: What bounded it; None when the load was found done already.
         warnings: For the user.
+        bad_values: Column → reason → values that did not fit their type.
+        bad_sample: Some of the rows that went to quarantine.
     """
 
     skipped: str | None
@@ -43,6 +45,10 @@ class Loaded:
     source_action: Mapping[str, Any] | None = None
     selected: Selected | None = None
     warnings: tuple[Notice, ...] = ()
+    bad_values: Mapping[str, Mapping[str, int]] = field(
+        default_factory=dict[str, "Mapping[str, int]"]
+    )
+    bad_sample: tuple[Mapping[str, str | None], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,13 @@ one commit; the store is written after it, and a run that finds the store behind
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from datacoolie_core.errors import WatermarkError
 from datacoolie_core.run.attempt import attempt
 from datacoolie_core.run.job import Job, Loaded
+from datacoolie_core.run.quarantine import settle_newest
 from datacoolie_core.run.recover import with_destination_maximum
 from datacoolie_core.run.results import ROW_COUNTS, Notice
 from datacoolie_core.run.saved_state import load_state, save_state
@@ -59,6 +61,7 @@ def baseline_of(prepared: Prepared, context: RunContext) -> Baseline:
     baseline = _reconciled(prepared, stored, destination, context)
     if baseline.destination_maximum:
         baseline = with_destination_maximum(baseline, prepared)
+    baseline = replace(baseline, pending=settle_newest(prepared, baseline, context))
     for _, text in baseline.warnings:
         context.warn(prepared.original, text)
     if baseline.recovered:

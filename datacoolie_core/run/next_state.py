@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from datacoolie_core.plan.columns import DATE_FOLDER
+from datacoolie_core.plan.tracking import dated, tracks_files
 from datacoolie_core.plan.windows import Window
-from datacoolie_core.run.bounds import boundary_after_chunk
+from datacoolie_core.run.bounds import appends, boundary_after_chunk
 from datacoolie_core.state.record import FORMAT, Boundary, StateRecord
 from datacoolie_core.state.values import encode, encode_watermark
 
 if TYPE_CHECKING:
+    from datacoolie_core.metadata.models import Dataflow
     from datacoolie_core.plan.windows import Scalar, Watermark
     from datacoolie_core.readers.batch import Observation
     from datacoolie_core.run.job import Job
@@ -37,8 +40,8 @@ def next_state(
     columns = dataflow.source.watermark_columns
     if job.window is None:
         return base.evolve(
-            watermark={**base.watermark, **seen.candidate} if columns else {},
-            boundary=seen.boundary if track_boundary else Boundary(),
+            watermark={**(base.watermark if columns or dated(dataflow) else {}), **_highest(seen)},
+            boundary=seen.boundary if track_boundary else _untracked(dataflow),
             replace_next=False,
         )
     # bounds of a type that is not known say nothing about stored values
@@ -53,6 +56,19 @@ def next_state(
     if not after.compare:
         after = Boundary(compare=True, ties_only=True)
     return state.evolve(boundary=after)
+
+
+def _untracked(dataflow: Dataflow) -> Boundary:
+    """Return the boundary where rows at the watermark were not looked at one by one."""
+    files = tracks_files(dataflow) and appends(dataflow)
+    # should files no longer be remembered, rows that tie are read again
+    return Boundary(compare=True, ties_only=True) if files else Boundary()
+
+
+def _highest(seen: Observation) -> dict[str, Scalar]:
+    """Return the watermark that a batch leads to, the newest dated folder too."""
+    folder = seen.tracked.folder if seen.tracked else None
+    return seen.candidate if folder is None else {**seen.candidate, DATE_FOLDER: folder.isoformat()}
 
 
 def _merged(stored: Watermark, candidate: Watermark) -> dict[str, Scalar]:
@@ -85,7 +101,7 @@ def commit_info(
             "upper": encode(job.window.upper),
         }
     covered = state.covered_from
-    info = {
+    info: dict[str, Any] = {
         "format": FORMAT,
         "run_id": state.run_id,
         "dataflow_id": state.dataflow_id,
@@ -101,4 +117,6 @@ def commit_info(
         "rows_staged": rows_staged,
         "rows_null_watermark": seen.rows_null_watermark,
     }
+    if state.files is not None:
+        info["files"] = dict(state.files)
     return {**info, "replace_next": True} if state.replace_next else info

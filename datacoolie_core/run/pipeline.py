@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from datacoolie_core.run.measure import table_figures
 from datacoolie_core.run.prepare import Prepared, prepare
 from datacoolie_core.run.results import Attempt, DataflowResult
 from datacoolie_core.run.retry import RetryHandler
+from datacoolie_core.transforms.quarantine import SAMPLED
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from datacoolie_core.run.results import Failure
 
 Work = Callable[[Prepared], DataflowResult]
+BadValues = Mapping[str, Mapping[str, int]]
 
 
 def run_dataflow(
@@ -158,6 +160,8 @@ def _succeeded(job: Job, loaded: Loaded) -> DataflowResult:
         selected=loaded.selected,
         files=loaded.write.file_counts if loaded.write else {},
         warnings=loaded.warnings,
+        bad_values=loaded.bad_values,
+        bad_sample=loaded.bad_sample,
     )
 
 
@@ -181,10 +185,21 @@ def _fold(dataflow: Dataflow, chunks: Sequence[DataflowResult]) -> DataflowResul
         rows=rows,
         files={name: sum(chunk.files.get(name, 0) for chunk in chunks) for name in last.files},
         state=done[-1].state if done else None,
+        bad_values=_summed([chunk.bad_values for chunk in chunks]),
+        bad_sample=tuple(row for chunk in chunks for row in chunk.bad_sample)[:SAMPLED],
         warnings=tuple(dict.fromkeys(notice for chunk in chunks for notice in chunk.warnings)),
         attempts=tuple(attempt for chunk in chunks for attempt in chunk.attempts),
         chunks=tuple(chunks),
     )
+
+
+def _summed(found: Sequence[BadValues]) -> BadValues:
+    summed: dict[str, dict[str, int]] = {}
+    for column, reasons in (item for one in found for item in one.items()):
+        known = summed.setdefault(column, {})
+        for reason, count in reasons.items():
+            known[reason] = known.get(reason, 0) + count
+    return summed
 
 
 def _interrupted(result: DataflowResult, done: int, wanted: int) -> DataflowResult:

@@ -66,10 +66,10 @@ def reread(dataflow: Dataflow, request: ReadRequest) -> Reread | None:
         return None
     if any(name not in request.lower for name in dataflow.source.watermark_columns):
         return None
-    columns = {name: _followed(dataflow, name) for name in request.lower}
+    columns = {name: _followed(dataflow, name) for name in dataflow.source.watermark_columns}
     return Reread(
-        lower={columns[name]: bound for name, bound in request.lower.items()},
-        upto={columns[name]: value for name, value in request.stored.items()},
+        lower={column: request.lower[name] for name, column in columns.items()},
+        upto={column: request.stored[name] for name, column in columns.items()},
         valueless=request.null_watermark == "include",
     )
 

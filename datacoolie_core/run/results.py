@@ -29,6 +29,7 @@ ROW_COUNTS = (
     "rows_unchanged",
     "rows_stale",
     "rows_rejected",
+    "rows_nulled",
     "rows_null_watermark",
 )
 
@@ -92,6 +93,10 @@ class DataflowResult:
         files: ``files_added``, ``files_removed``, ``bytes_added``, ``bytes_removed``.
         selected: What bounded the read; None if nothing was read.
         chunks: Results of the chunks, in a replay.
+        bad_values: Column → reason → values that did not fit their type: those that became null,
+            or whose rows went to quarantine.
+        bad_sample: Some of the rows that went to quarantine: column, value, reason, source_file
+            and row, without values of masked columns.
         stale_upstream: Ids of upstream dataflows that failed in this run before this one ran.
         started_at: None if it was never admitted.
     """
@@ -113,6 +118,10 @@ class DataflowResult:
     files: Mapping[str, int] = field(default_factory=dict[str, int])
     selected: Selected | None = None
     warnings: tuple[Notice, ...] = ()
+    bad_values: Mapping[str, Mapping[str, int]] = field(
+        default_factory=dict[str, "Mapping[str, int]"]
+    )
+    bad_sample: tuple[Mapping[str, str | None], ...] = ()
     stale_upstream: tuple[str, ...] = ()
     error: Failure | None = None
     chunks: tuple[DataflowResult, ...] = ()
@@ -140,6 +149,7 @@ class DataflowResult:
             "sequence": self.state.sequence if self.state else None,
             "watermark": encode_watermark(self.watermark) if self.watermark else None,
             **{name: self.rows.get(name) for name in ROW_COUNTS},
+            "bad_values": {name: dict(reasons) for name, reasons in self.bad_values.items()},
             "table_rows": self.table_rows,
             "stale_upstream": list(self.stale_upstream),
             "warnings": [{"code": w.code, "message": w.message} for w in self.warnings],
@@ -291,6 +301,7 @@ def _invalid_json(invalid: InvalidDataflow) -> dict[str, Any]:
         "sequence": None,
         "watermark": None,
         **dict.fromkeys(ROW_COUNTS),
+        "bad_values": {},
         "table_rows": None,
         "stale_upstream": [],
         "warnings": [],

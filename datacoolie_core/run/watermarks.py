@@ -10,7 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from datacoolie_core.errors import DataCoolieError, WatermarkError, nearest
+from datacoolie_core.plan.columns import DATE_FOLDER
+from datacoolie_core.plan.tracking import state_columns
 from datacoolie_core.readers.batch import Observation
+from datacoolie_core.readers.tracked import folder_position
 from datacoolie_core.run.bounds import appends
 from datacoolie_core.run.job import Job
 from datacoolie_core.run.load import MAX_RESTARTS, baseline_of
@@ -110,7 +113,7 @@ def set_watermark(
         BusyError: The dataflow is running.
         WatermarkError: It has no such watermark column.
     """
-    known = {name.casefold(): name for name in dataflow.source.watermark_columns}
+    known = {name.casefold(): name for name in state_columns(dataflow)}
     wrong = [name for name in values if name.casefold() not in known]
     if wrong:
         meant = nearest(wrong[0], known.values())
@@ -122,6 +125,8 @@ def set_watermark(
             code="unknown_column",
         )
     named = {known[name.casefold()]: value for name, value in values.items()}
+    if DATE_FOLDER in named:
+        named[DATE_FOLDER] = folder_position(named[DATE_FOLDER])
     return _written(dataflow, context, named)
 
 
@@ -223,11 +228,14 @@ def _told(
 
 def _next(baseline: Baseline, values: Watermark | None, dataflow: Dataflow) -> StateRecord:
     if values is None:
-        return baseline.state.evolve(watermark={}, boundary=Boundary(), covered_from=None)
+        return baseline.state.evolve(
+            watermark={}, boundary=Boundary(), covered_from=None, files=None
+        )
     # which rows from the new value on are loaded is not known: the next load compares
     compares = Boundary(compare=True) if appends(dataflow) else Boundary()
     watermark = {**baseline.state.watermark, **values}
-    return baseline.state.evolve(watermark=watermark, boundary=compares)
+    files = None if DATE_FOLDER in values else baseline.state.files
+    return baseline.state.evolve(watermark=watermark, boundary=compares, files=files)
 
 
 def _committed(

@@ -194,7 +194,7 @@ def _explained(failure: Exception, others: Sequence[LogEntry], place: Place) -> 
 def _submit(table: DeltaTable | None, place: Place, request: WriteRequest, change: Change) -> None:
     from deltalake.transaction import create_table_with_add_actions
 
-    adds = [_add_action(file) for file in change.added]
+    adds = [add_action(file) for file in change.added]
     properties = commit_properties(request, change.info, blind=change.blind)
     schema = delta_schema(change.schema)
     partition_by = list(change.partition_columns)
@@ -209,7 +209,7 @@ def _submit(table: DeltaTable | None, place: Place, request: WriteRequest, chang
             commit_properties=properties,
         )
         return
-    removes = [] if change.replace else [_remove_action(file) for file in change.removed]
+    removes = [] if change.replace else [remove_action(file) for file in change.removed]
     table.create_write_transaction(
         [*adds, *removes],
         mode="overwrite" if change.replace else "append",
@@ -232,7 +232,8 @@ def commit_properties(
     )
 
 
-def _add_action(file: StagedFile) -> Any:
+def add_action(file: StagedFile) -> Any:
+    """Return the action that adds a staged file to its table."""
     from deltalake.transaction import AddAction
 
     return AddAction(
@@ -245,7 +246,8 @@ def _add_action(file: StagedFile) -> Any:
     )
 
 
-def _remove_action(file: LiveFile) -> Any:
+def remove_action(file: LiveFile) -> Any:
+    """Return the action that takes a file out of its table."""
     from deltalake.transaction import RemoveAction
 
     return RemoveAction(

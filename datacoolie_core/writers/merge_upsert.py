@@ -100,8 +100,12 @@ def _rules(job: Load, table: pl.Schema | None, schema: pl.Schema) -> Rules:
                 code="missing_column",
             )
     text = destination.configure.datacoolie.delete_when
-    condition = None if text is None else condition_of(text, schema, field="delete_when")
-    holds = None if condition is None else condition.holds
+    flow, now = job.request.dataflow, job.request.now
+    holds = (
+        None
+        if text is None
+        else condition_of(text, schema, field="delete_when", dataflow=flow, now=now).holds
+    )
     return Rules(destination.merge_keys, job.request.order_columns, holds)
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from datacoolie_core.errors import WriteError
+from datacoolie_core.plan.columns import FILE_PATH
 from datacoolie_core.writers import features, library, stored
 from datacoolie_core.writers.load import Counts, Load, nothing, rows_of
 from datacoolie_core.writers.ranges import Range, range_of
@@ -78,11 +80,38 @@ def _work(surplus: _Surplus, current: Round) -> Work:
     return Work(counts, files, rewritten=files, before=rows_of(table, live_files(table)))
 
 
+def compared(overlap: Overlap, batch: Batch, old: pl.LazyFrame) -> list[str]:
+    """Return the columns by which rows of a batch and stored rows are told to be the same.
+
+    Args:
+        overlap: Says whether the rows of a file are compared with those of that file alone.
+        batch: The batch.
+        old: The stored rows. Where none comes from a file of the batch, the files were moved
+            since, and their names say nothing.
+
+    Raises:
+        WriteError: Nothing in the destination says which file a row comes from.
+    """
+    columns = [name for name in batch.present if not name.startswith("__")]
+    if not overlap.by_file:
+        return columns
+    if FILE_PATH not in batch.present:
+        raise WriteError(
+            f"files that are loaded are read again, and without the column {FILE_PATH} their"
+            " rows can't be told from those of others",
+            remedy=f"Keep {FILE_PATH} in the destination, or load it anew with --full-refresh.",
+            code="no_file_path",
+        )
+    mine = batch.frame.select(FILE_PATH).unique()
+    there = old.select(FILE_PATH).join(mine, on=FILE_PATH, how="semi").head(1)
+    found = there.collect(engine="streaming").height
+    return [*columns, FILE_PATH] if found else columns
+
+
 def _known(surplus: _Surplus, table: DeltaTable) -> pl.Series:
     """Return the numbers of the batch's rows that the table holds already."""
     job, schema = surplus.opened.job, surplus.batch.schema
     region = _region(job, surplus.overlap, schema)
-    columns = [name for name in surplus.batch.present if not name.startswith("__")]
     files = live_files(table, () if region is None else [region.column])
     if region is None:
         rows = pl.lit(value=True)
@@ -90,6 +119,7 @@ def _known(surplus: _Surplus, table: DeltaTable) -> pl.Series:
         rows = region.rows
         files = [file for file in files if region.overlaps(file)]
     old = stored.scan_live(job.place, table, files, schema)
+    columns = compared(surplus.overlap, surplus.batch, old)
     numbered = pl.int_range(pl.len()).over(columns).alias(_NTH)
     there = old.filter(rows).select(columns)
     mine = surplus.batch.frame.filter(rows).select(*columns, ROW)

@@ -136,7 +136,10 @@ def own_rows(request: WriteRequest, schema: pl.Schema) -> Condition | None:
         WriteError: It can't be used.
     """
     written = request.dataflow.destination.configure.datacoolie.replay_filter
-    return None if written is None else condition_of(written, schema, field="replay_filter")
+    if written is None:
+        return None
+    field, flow = "replay_filter", request.dataflow
+    return condition_of(written, schema, field=field, dataflow=flow, now=request.now)
 
 
 def asked_region(request: WriteRequest, schema: pl.Schema) -> Region:

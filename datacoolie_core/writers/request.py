@@ -33,12 +33,14 @@ class Overlap:
         lower: Inclusive; None is unbounded.
         upper: None is unbounded.
         upper_inclusive: Whether ``upper`` itself belongs to the region.
+        by_file: Whole files are read again: a row is there already only if one of its own file is.
     """
 
     column: str | None = None
     lower: Scalar | None = None
     upper: Scalar | None = None
     upper_inclusive: bool = False
+    by_file: bool = False
 
 
 @dataclass(frozen=True)

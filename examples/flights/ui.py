@@ -24,23 +24,25 @@ def prepare_home(home: Path = HOME) -> None:
     (home / "dagster.yaml").write_text((HERE / "dagster.yaml").read_text("utf-8"), "utf-8")
 
 
-def start(port: int) -> list[subprocess.Popen[bytes]]:
+def start(
+    port: int, workspace: Path = WORKSPACE, home: Path = HOME
+) -> list[subprocess.Popen[bytes]]:
     """Start the daemon and the webserver on one instance; their own log goes to a file."""
     environment = {
         **os.environ,
-        "DAGSTER_HOME": str(HOME),
+        "DAGSTER_HOME": str(home),
         "DAGSTER_DISABLE_TELEMETRY": "1",
         "PYTHONWARNINGS": "ignore",
     }
     daemon = ["dagster._daemon", "run", "--log-level", "warning"]
     webserver = ["dagster_webserver", "-h", "127.0.0.1", "-p", str(port)]
     webserver += ["--code-server-log-level", "warning"]
-    with LOG.open("wb") as log:
+    with (home / LOG.name).open("wb") as log:
         return [
             subprocess.Popen(
-                [sys.executable, "-m", *command, "-w", str(WORKSPACE)],
+                [sys.executable, "-m", *command, "-w", str(workspace)],
                 env=environment,
-                cwd=WORKSPACE.parent,
+                cwd=workspace.parent,
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )

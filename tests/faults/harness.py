@@ -287,6 +287,9 @@ class Lab:
         document = found.to_json()
         for name in ("run_id", "updated_at", "table_id", "table_version", "sequence"):
             document.pop(name)
+        if "files" in document:
+            # the files of another project have other times
+            document["files"] = document["files"]["count"]
         return document
 
     def store(self) -> Any:

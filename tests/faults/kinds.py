@@ -71,6 +71,16 @@ def _more_late(folder: Path) -> None:
     put(folder, "c.parquet", rows((44, 10, "late"), (45, 12, "v3")))
 
 
+def _back_dated(folder: Path) -> None:
+    """A file whose rows are all below the watermark, and one above."""
+    put(folder, "a0.parquet", rows((46, 1, "late"), (47, 2, "late")))
+    put(folder, "b.parquet", rows((48, 10, "v2"), (49, 11, "v2")))
+
+
+def _more_back_dated(folder: Path) -> None:
+    put(folder, "a1.parquet", rows((52, 1, "late"), (53, 12, "v3")))
+
+
 def _only(*change: Change) -> Change:
     def emptied(folder: Path) -> None:
         for old in folder.glob("*"):
@@ -152,6 +162,13 @@ LOADS: dict[str, Load] = {
         "append",
         (_first, _late, _more_late),
         source={"configure": {"backward_days": 3}},
+        flat=True,
+        replaces=True,
+    ),
+    "append, file registry": Load(
+        "append",
+        (_first, _back_dated, _more_back_dated),
+        source={"configure": {"datacoolie": {"file_registry": True}}},
         flat=True,
         replaces=True,
     ),

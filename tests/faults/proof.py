@@ -210,7 +210,7 @@ def left_over(lab: Lab) -> dict[str, int]:
         orphans = {one for one in lab.there() if one.endswith(".parquet")} - live - known
         return {"files": len(orphans), "temporary": temporary}
     assert lab.there() == lab.seen(), "a reader of the folder sees files that do not count"
-    manifest = json.loads((lab.folder / "_datacoolie" / "f.json").read_text())
+    manifest = json.loads((lab.folder / "_datacoolie" / "_f.json").read_text())
     assert manifest["pending"] is None
     assert {one["path"] for one in manifest["files"]} == lab.seen()
     hidden = lab.folder / "_datacoolie" / "staging"

@@ -177,7 +177,7 @@ def test_a_broken_state_file_is_named_with_a_way_out_that_works(before, how, pla
 @pytest.mark.parametrize("how", [*BROKEN][: 9 : 1 if ALL else 3])
 def test_a_broken_manifest_is_named_and_nothing_is_written(before, how):
     lab, right, _ = before("append", "CSV")
-    path = lab.folder / "_datacoolie" / "f.json"
+    path = lab.folder / "_datacoolie" / "_f.json"
     text = path.read_text()
     broken = BROKEN[how](text.replace('":', '": '))
     path.write_text(broken, errors="surrogateescape")
@@ -197,7 +197,7 @@ def test_a_broken_manifest_is_named_and_nothing_is_written(before, how):
 def test_a_broken_state_in_the_destination_is_named_with_a_way_out_that_works(before, how, place):
     """Somebody edited the log, or the manifest."""
     lab, right, _ = before("append", place)
-    log = "_delta_log/00000000000000000000.json" if place == "Delta" else "_datacoolie/f.json"
+    log = "_delta_log/00000000000000000000.json" if place == "Delta" else "_datacoolie/_f.json"
     path = lab.folder / log
     head, own, tail = path.read_text().partition('"state_watermark"')
     head, commit, start = head.rpartition('"datacoolie"' if place == "Delta" else '"commit"')

@@ -15,6 +15,7 @@ from datacoolie_core.writers.flat.load import FlatLoad, result_of
 from datacoolie_core.writers.flat.next_manifest import Change
 from datacoolie_core.writers.flat.stored import Stored, unreadable
 from datacoolie_core.writers.load import Counts, nothing
+from datacoolie_core.writers.overlap import compared
 from datacoolie_core.writers.ranges import range_of
 from datacoolie_core.writers.spill import ROW, consume
 
@@ -117,10 +118,10 @@ def _known(job: FlatLoad, look: Look, batch: Batch, overlap: Overlap) -> pl.Seri
         rows = region.rows
         paths = [path for path in paths if region.overlaps(look.live(path, schema))]
     _refuse_inexact(look, paths)
-    columns = [name for name in batch.present if not name.startswith("__")]
-    numbered = pl.int_range(pl.len()).over(columns).alias(_NTH)
     with reading(look), Stored(job.place.form, job.place.storage_options) as stored:
         old = stored.scan([look.stored(path) for path in paths], schema)
+        columns = compared(overlap, batch, old)
+        numbered = pl.int_range(pl.len()).over(columns).alias(_NTH)
         there = old.filter(rows).select(columns)
         mine = batch.frame.filter(rows).select(*columns, ROW)
         there = there.join(mine, on=columns, how="semi", nulls_equal=True)
