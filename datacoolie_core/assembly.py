@@ -10,12 +10,11 @@ from datacoolie_core import storage
 from datacoolie_core.errors import SettingsError
 from datacoolie_core.metadata.providers import FileProvider
 from datacoolie_core.platforms import LocalPlatform, PolarsEngine
+from datacoolie_core.settings import default_state
 
 if TYPE_CHECKING:
     from datacoolie_core.metadata.models import Metadata
     from datacoolie_core.metadata.scope import OnInvalid
-
-DEFAULT_STATE = ".datacoolie/state"
 
 
 class SecretProvider(Protocol):
@@ -55,6 +54,7 @@ class Given:
     secret_provider: SecretProvider | None = None
     resolvers: Mapping[str, Any] = field(default_factory=dict[str, Any])
     on_invalid: OnInvalid = "fail"
+    environment: str | None = None
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,16 @@ def assemble(given: Given) -> Assembly:
         metadata=metadata,
         artifact_root=_resolved(given, given.artifact_base_path),
         sql_roots=_sql_roots(given, provider),
-        state=given.state_base_path or DEFAULT_STATE,
+        state=given.state_base_path or default_state(_environment(given)),
         log_root=_resolved(given, given.log_base_path),
         resolvers=_resolvers(given, platform),
     )
+
+
+def _environment(given: Given) -> str | None:
+    scope = given.metadata
+    known = None if scope is None or isinstance(scope, str | Sequence) else scope.environment
+    return given.environment or known
 
 
 def _platform(given: Given, engine: PolarsEngine) -> LocalPlatform:
@@ -136,7 +142,12 @@ def _metadata(given: Given) -> tuple[MetadataProvider | None, Metadata | None]:
     paths = _paths(given)
     if paths is None:
         return None, None if scope is None or isinstance(scope, str | Sequence) else scope
-    made = FileProvider(paths, project_dir=given.project_dir, on_invalid=given.on_invalid)
+    made = FileProvider(
+        paths,
+        project_dir=given.project_dir,
+        on_invalid=given.on_invalid,
+        environment=given.environment,
+    )
     return made, None
 
 

@@ -45,8 +45,7 @@ class DataCoolieDriver:
         metadata: The scope, loaded; or the paths of its files and folders.
         engine: Runs the dataflows; polars if None.
         platform: Where the engine runs; not another one than the engine's own.
-        metadata_provider: Gives the metadata instead.
-        metadata_base_path: The folder of the metadata instead.
+        metadata_provider, metadata_base_path: What gives the metadata instead, or its folder.
         artifact_base_path: Root of ``artifact:/…``; its ``metadata`` folder holds the metadata
             where nothing else names it. Without any, only explicit dataflows can be run.
         state_base_path: Folder or URI of the state; ``state`` is the same.
@@ -55,14 +54,13 @@ class DataCoolieDriver:
         watermark_manager: Its store is used instead of ``state``.
         secret_provider: Gives the secrets that no resolver's prefix names.
         config: How runs go.
-        execution_logger: Instead of the one below ``log_base_path``.
-        system_logger: Instead of the one below ``log_base_path``.
+        execution_logger, system_logger: Instead of those below ``log_base_path``.
         project_dir: Root of relative paths; None finds it (docs/reference/cli.md).
         state: A store, or the folder or URI of one; None is ``.datacoolie/state`` in the project.
         listeners: Hooks, told of every event after it is logged; called from worker threads.
         resolvers: Secret resolvers by prefix, beside the built-in ``env``.
-        on_invalid: ``fail`` raises for wrong metadata; ``quarantine`` runs the valid rest and
-            reports the others as failed.
+        on_invalid: ``quarantine`` runs the valid rest and reports the others as failed.
+        environment: Whose overlays are laid over metadata that is given as paths.
         sleep: Waits between attempts, in seconds.
 
     Raises:
@@ -94,6 +92,7 @@ class DataCoolieDriver:
         sql_paths: Sequence[str] = (),
         resolvers: Mapping[str, Any] | None = None,
         on_invalid: OnInvalid = "fail",
+        environment: str | None = None,
         sleep: Callable[[float], None] = clock.sleep,
     ) -> None:
         self.project_dir = find_project_dir(project_dir)
@@ -113,6 +112,7 @@ class DataCoolieDriver:
                 secret_provider=secret_provider,
                 resolvers=resolvers or {},
                 on_invalid=on_invalid,
+                environment=environment,
             )
         )
         self.store = chosen_store(state, watermark_manager, self._assembly, self.project_dir)

@@ -101,7 +101,9 @@ class Problem:
         suggestion: The name probably meant, for a near miss.
         severity: A warning does not stop a run.
         kind: Which section of the metadata ``dataflow`` names an entry of.
-        line: The line in the file, where it is known.
+        line: The line in the file, where it is known; in a workbook, the row of the sheet.
+        sheet: The sheet, in a workbook.
+        column: The name of the sheet's column.
     """
 
     message: str
@@ -112,13 +114,22 @@ class Problem:
     severity: Literal["error", "warning"] = "error"
     kind: Literal["dataflow", "connection", "schema_hints"] = "dataflow"
     line: int | None = None
+    sheet: str | None = None
+    column: str | None = None
 
     def __str__(self) -> str:
         entry = f"{self.kind} '{self.dataflow}'" if self.dataflow else None
         inside = ", ".join(part for part in (entry, self.field) if part)
         hint = f" Did you mean '{self.suggestion}'?" if self.suggestion else ""
-        place = f"{self.source}:{self.line}" if self.line else self.source
-        return f"{place}: {f'{inside}: ' if inside else ''}{self.message.rstrip('.')}.{hint}"
+        what = f"{self.message.rstrip('.')}.{hint}"
+        return f"{self._place()}: {f'{inside}: ' if inside else ''}{what}"
+
+    def _place(self) -> str:
+        if self.sheet is None:
+            return f"{self.source}:{self.line}" if self.line else self.source
+        cell = [f"row {self.line}"] if self.line else []
+        cell += [f"column {self.column}"] if self.column else []
+        return ", ".join([self.source, f"sheet {self.sheet}", *cell])
 
 
 class MetadataError(DataCoolieError):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from datacoolie_core.plan.columns import DATE_FOLDER
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -88,6 +90,8 @@ class WatermarkManager:
         Raises:
             WatermarkError: The text is no value of the type, or nothing says the type.
         """
+        if column == DATE_FOLDER:
+            return text
         from datacoolie_core.run.watermark_values import typed_value
 
         shown = self.show(dataflow).effective

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -263,3 +265,28 @@ def case(tmp_path):
 def cases(tmp_path_factory):
     """Makes such projects, for tests that need several."""
     return lambda form="delta": Case(tmp_path_factory.mktemp("case"), form=form)
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """Spark Connect, served by Sail in this process on the loopback address."""
+    from pysail.spark import SparkConnectServer
+
+    # Where the main module has no file, as in a worker of pytest-xdist, the client of Spark takes
+    # the process for a run of its own doctests, and wants a Spark with Java.
+    main = sys.modules["__main__"]
+    if not hasattr(main, "__file__"):
+        main.__file__ = __file__
+
+    server = SparkConnectServer(ip="127.0.0.1", port=0)
+    server.start(background=True)
+    _, port = server.listening_address
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        from pyspark.sql import SparkSession
+
+        session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    yield session
+    session.stop()
+    server.stop()

@@ -59,7 +59,7 @@ class Files(Project):
         return {info.uri.removeprefix(f"{folder}/") for info in list_visible(folder, folder)}
 
     def manifest(self, name: str = "f", table: str = "o") -> dict[str, Any]:
-        return json.loads((self.folder(table) / "_datacoolie" / f"{name}.json").read_text())
+        return json.loads((self.folder(table) / "_datacoolie" / f"_{name}.json").read_text())
 
     def look(self, table: str = "o"):
         return Place(str(self.folder(table)), self.form, "f", {}, self.date_folders).look()

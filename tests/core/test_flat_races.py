@@ -136,7 +136,7 @@ def test_a_broken_manifest_is_named_with_the_way_out(tmp_path):
     """W43."""
     folder = Folder(str(tmp_path / "t"))
     folder.load(ids(1))
-    path = tmp_path / "t" / "_datacoolie" / "flow.json"
+    path = tmp_path / "t" / "_datacoolie" / "_flow.json"
     path.write_text(path.read_text()[:100])
     with pytest.raises(WatermarkError) as caught:
         folder.load(ids(2))
@@ -147,7 +147,7 @@ def test_a_broken_manifest_is_named_with_the_way_out(tmp_path):
 def test_a_manifest_of_a_newer_version_is_refused(tmp_path):
     folder = Folder(str(tmp_path / "t"))
     folder.load(ids(1))
-    path = tmp_path / "t" / "_datacoolie" / "flow.json"
+    path = tmp_path / "t" / "_datacoolie" / "_flow.json"
     path.write_text(path.read_text().replace('{"format":1', '{"format":9', 1))
     with pytest.raises(WatermarkError, match="Upgrade"):
         folder.state()

@@ -66,6 +66,24 @@ def test_an_overwrite_that_reads_only_new_rows_warns() -> None:
     assert "'a' reads only what is above its watermark (ts) and replaces the whole table" in warning
 
 
+def test_a_history_that_keeps_one_version_of_a_key_from_each_file_warns() -> None:
+    history = {
+        "load_type": "scd2",
+        "merge_keys": ["id"],
+        "configure": {"scd2_effective_column": "at"},
+    }
+    by_file = {"watermark_columns": ["__file_modification_time"]}
+    keyed = {"deduplicate_columns": ["id", "at"]}
+    (warning,) = plan_of(graph_of(flow("a", source=by_file, destination=history))).warnings
+    assert "'a' keeps one version of a key from each file" in warning
+    for fine in (
+        flow("b", source={"watermark_columns": ["at"]}, destination=history),
+        flow("c", source=by_file, destination=history, transform=keyed),
+        flow("d", source=by_file, destination={"load_type": "merge_upsert", "merge_keys": ["id"]}),
+    ):
+        assert plan_of(graph_of(fine)).warnings == ()
+
+
 def test_a_table_that_several_append_to_warns_unless_rows_can_be_told_apart() -> None:
     told = {"table": "t", "configure": {"datacoolie": {"replay_filter": "region = 'eu'"}}}
     graph = graph_of(

@@ -7,8 +7,6 @@ data set. Spark Connect is served by Sail, in this process, on the loopback addr
 from __future__ import annotations
 
 import math
-import sys
-import warnings
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -20,30 +18,6 @@ from datacoolie_core.plan.windows import Window
 
 LOAD_TYPES = ["append", "overwrite", "merge_upsert", "merge_overwrite", "scd2", "window", "refresh"]
 AWKWARD = ["unit price", "a.b", 'say "hi"', "naïve", "order", "Cap", "1st", "tick`s"]
-
-
-@pytest.fixture(scope="session")
-def spark():
-    from pysail.spark import SparkConnectServer
-
-    # Where the main module has no file, as in a worker of pytest-xdist, the client of Spark takes
-    # the process for a run of its own doctests, and wants a Spark with Java.
-    main = sys.modules["__main__"]
-    if not hasattr(main, "__file__"):
-        main.__file__ = __file__
-
-    server = SparkConnectServer(ip="127.0.0.1", port=0)
-    server.start(background=True)
-    _, port = server.listening_address
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
-        from pyspark.sql import SparkSession
-
-        session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
-    session.conf.set("spark.sql.session.timeZone", "UTC")
-    yield session
-    session.stop()
-    server.stop()
 
 
 def by_spark(spark, lake) -> pl.DataFrame:
