@@ -32,7 +32,7 @@ else
 	$(BIN)/pytest $(PYTEST_ARGS)
 endif
 
-# FAULTS=all lifts the sample; the page gets its ticks only if every case has passed.
+# FAULTS=all lifts the sample; the page names the run only if every case has passed.
 faults: .venv/.installed-dev ## Kill runs at every point, on every destination (an hour or more)
 	FAULTS=all $(BIN)/pytest tests/faults -n 2 -q --timeout 3600 --junitxml .pytest_cache/faults.xml
 	$(BIN)/python tests/faults/matrix.py .pytest_cache/faults.xml
