@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from datacoolie_core import clock
 from datacoolie_core.assembly import Given, assemble
-from datacoolie_core.operations import Workplace, chosen_store
+from datacoolie_core.operations import TargetChoice, Workplace, chosen_store
 from datacoolie_core.plan.selection import select
 from datacoolie_core.run.config import DataCoolieRunConfig
 from datacoolie_core.run.locks import Locks
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from datacoolie_core.run.connect import Connected
     from datacoolie_core.run.context import RunContext
     from datacoolie_core.run.events import Listener
+    from datacoolie_core.run.executor import FailedBefore
     from datacoolie_core.run.logs.execution import ExecutionLogger
     from datacoolie_core.run.logs.system import SystemLogger
     from datacoolie_core.run.maintain_results import MaintenanceResult
@@ -37,9 +38,7 @@ if TYPE_CHECKING:
 
 
 class DataCoolieDriver:
-    """Plans and runs the dataflows of one metadata scope; a context manager.
-
-    Once made, its whole metadata is valid, inactive entries too (docs/reference/orchestration.md).
+    """Plans and runs the dataflows of one valid metadata scope; a context manager.
 
     Args:
         metadata: The scope, loaded; or the paths of its files and folders.
@@ -61,6 +60,7 @@ class DataCoolieDriver:
         resolvers: Secret resolvers by prefix, beside the built-in ``env``.
         on_invalid: ``quarantine`` runs the valid rest and reports the others as failed.
         environment: Whose overlays are laid over metadata that is given as paths.
+        graph: That of ``metadata``, where the caller has it already; else it is built when needed.
         sleep: Waits between attempts, in seconds.
 
     Raises:
@@ -93,6 +93,7 @@ class DataCoolieDriver:
         resolvers: Mapping[str, Any] | None = None,
         on_invalid: OnInvalid = "fail",
         environment: str | None = None,
+        graph: Graph | None = None,
         sleep: Callable[[float], None] = clock.sleep,
     ) -> None:
         self.project_dir = find_project_dir(project_dir)
@@ -133,7 +134,7 @@ class DataCoolieDriver:
             on_invalid=on_invalid,
             sleep=sleep,
         )
-        self._graph: Graph | None = None
+        self._graph = graph
         self.metadata: Metadata = self._session.start(
             self._assembly.provider, self._assembly.metadata
         )
@@ -197,6 +198,7 @@ class DataCoolieDriver:
         full_refresh: bool = False,
         replay: Replay | None = None,
         save_watermark: bool = False,
+        respect_order: bool = False,
         read_state: bool = True,
     ) -> Plan:
         """Return what would run, in which order and why; writes nothing.
@@ -209,6 +211,7 @@ class DataCoolieDriver:
             full_refresh: Windows as of a run that reads from the beginning.
             replay: What to load again, as in :meth:`run_replay`; None plans a normal load.
             save_watermark: As in :meth:`run_replay`.
+            respect_order: As in :meth:`run_replay`.
             read_state: False opens no state, and shows windows as rules.
 
         Raises:
@@ -224,6 +227,7 @@ class DataCoolieDriver:
             full_refresh=full_refresh,
             replay=replay,
             save_watermark=save_watermark,
+            respect_order=respect_order,
             read_state=read_state,
         )
 
@@ -239,6 +243,7 @@ class DataCoolieDriver:
         full_refresh: bool = False,
         dry_run: bool = False,
         run_id: str | None = None,
+        failed_before: FailedBefore | None = None,
     ) -> ExecutionResult:
         """Run a plan, or what the selection gives.
 
@@ -254,6 +259,8 @@ class DataCoolieDriver:
             dry_run: Check preparation alone; every target is skipped, or failed.
             run_id: The caller's own id; a repeat with the same id never loads twice what the
                 first one committed.
+            failed_before: Dataflow id → id and label of what it waits for and failed elsewhere,
+                such as in an earlier step of the same Dagster run.
 
         Raises:
             KeyboardInterrupt: After what runs was drained and the result was emitted.
@@ -272,7 +279,7 @@ class DataCoolieDriver:
                 read_state=not rehearsal,
             )
             context = self._context(identifier, graph=graph, full_refresh=full_refresh)
-            return self._work.execute(chosen, context, dry_run=rehearsal)
+            return self._work.execute(chosen, context, rehearsal, failed_before)
 
         return self._session.operate("run", run_id, work)
 
@@ -282,8 +289,10 @@ class DataCoolieDriver:
         replay: Replay,
         *,
         save_watermark: bool = False,
+        respect_order: bool = False,
         dry_run: bool = False,
         run_id: str | None = None,
+        failed_before: FailedBefore | None = None,
     ) -> ExecutionResult:
         """Load chunks of dataflows again (docs/replay.md).
 
@@ -295,8 +304,10 @@ class DataCoolieDriver:
                 ``respect_order`` does.
             replay: One range for all; or dataflow id → its own range, or its chunks ready cut.
             save_watermark: Whether all chunks move the saved watermark, whatever a range says.
+            respect_order: Whether all wait as in :meth:`run`, whatever a range says.
             dry_run: As in :meth:`run`; the result holds the chunks.
             run_id: As in :meth:`run`.
+            failed_before: As in :meth:`run`.
 
         Raises:
             KeyboardInterrupt: After what runs was drained and the result was emitted.
@@ -311,10 +322,11 @@ class DataCoolieDriver:
                 dataflows=dataflows,
                 replay=replay,
                 save_watermark=save_watermark,
+                respect_order=respect_order,
                 read_state=not rehearsal,
             )
             context = self._context(identifier, graph=graph)
-            return self._work.execute(plan, context, dry_run=rehearsal)
+            return self._work.execute(plan, context, rehearsal, failed_before)
 
         return self._session.operate("run_replay", run_id, work)
 
@@ -353,29 +365,19 @@ class DataCoolieDriver:
             LifecycleError: When the driver is busy or closed.
             SelectionError: For a connection, table or pattern that matches nothing.
         """
-        from datacoolie_core.run.maintain import Wanted, maintain
+        from datacoolie_core.run.maintain import Wanted
+
+        rehearsal = dry_run or self.config.dry_run
+        wanted = Wanted(do_compact, do_cleanup, allow_short_retention, rehearsal)
+        chosen = TargetChoice(connection, tables, include, exclude, dataflows)
 
         def work(identifier: str) -> MaintenanceResult:
-            targets = self._work.targets(
-                self.metadata,
-                connection=connection,
-                tables=tables,
-                include=include,
-                exclude=exclude,
-                dataflows=dataflows,
-            )
-            rehearsal = dry_run or self.config.dry_run
-            wanted = Wanted(do_compact, do_cleanup, allow_short_retention, rehearsal)
-            return maintain(targets, self._work.context(None, identifier), wanted)
+            return self._work.maintain(self.metadata, chosen, wanted, identifier)
 
         return self._session.operate("run_maintenance", run_id, work)
 
     def connect(self, plan: Plan) -> dict[str, Connected]:
-        """Ask sources and destinations of a plan whether they answer and fit; writes nothing.
-
-        Returns:
-            Dataflow id → what was found, without steps that are skipped or refused.
-        """
+        """Ask what the steps of a plan that would run need, and return what each found, by id."""
         from datacoolie_core.run.connect import connect
 
         with self._session.admitted("connect"):
@@ -393,8 +395,5 @@ class DataCoolieDriver:
         return self._work.context(graph or self.graph, run_id, full_refresh=full_refresh)
 
 
-def create_driver(
-    metadata: Metadata | str | Sequence[str] | None = None, **arguments: Any
-) -> DataCoolieDriver:
-    """Return a driver; arguments, rules and errors are those of :class:`DataCoolieDriver`."""
-    return DataCoolieDriver(metadata, **arguments)
+create_driver = DataCoolieDriver
+"""The driver, under the framework's name for it."""

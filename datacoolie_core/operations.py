@@ -37,9 +37,23 @@ if TYPE_CHECKING:
     from datacoolie_core.plan.targets import Target
     from datacoolie_core.run.config import DataCoolieRunConfig
     from datacoolie_core.run.events import Event, Listener
+    from datacoolie_core.run.executor import FailedBefore
     from datacoolie_core.run.locks import Locks
+    from datacoolie_core.run.maintain import Wanted
+    from datacoolie_core.run.maintain_results import MaintenanceResult
     from datacoolie_core.state.stores import StateStore
     from datacoolie_core.watermark_manager import WatermarkManager
+
+
+@dataclass(frozen=True)
+class TargetChoice:
+    """Which tables are to be maintained; see the driver's ``run_maintenance``."""
+
+    connection: str | Sequence[str] | None = None
+    tables: Sequence[str] = ()
+    include: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    dataflows: Sequence[Dataflow] | None = None
 
 
 @dataclass(frozen=True)
@@ -86,28 +100,29 @@ class Workplace:
         merged = {**known, **{one.dataflow_id: one for one in dataflows}}
         return self.graph(metadata.model_copy(update={"dataflows": tuple(merged.values())}))
 
-    def targets(
-        self,
-        metadata: Metadata,
-        *,
-        connection: str | Sequence[str] | None,
-        tables: Sequence[str],
-        include: Sequence[str],
-        exclude: Sequence[str],
-        dataflows: Sequence[Dataflow] | None,
-    ) -> Sequence[Target]:
-        """Return what is to be maintained; the arguments are those of the driver's own method."""
+    def maintain(
+        self, metadata: Metadata, choice: TargetChoice, wanted: Wanted, run_id: str
+    ) -> MaintenanceResult:
+        """Maintain the tables that are chosen; the arguments are those of the driver's method."""
+        from datacoolie_core.run.maintain import maintain
+
+        return maintain(self._targets(metadata, choice), self.context(None, run_id), wanted)
+
+    def _targets(self, metadata: Metadata, choice: TargetChoice) -> Sequence[Target]:
         from datacoolie_core.plan.targets import maintenance_targets, writing_to
 
+        dataflows = choice.dataflows
         shard = None if dataflows is not None else (self.config.job_num, self.config.job_index)
         if dataflows is None:
             dataflows = metadata.dataflows
-            if include or exclude:
+            if choice.include or choice.exclude:
                 graph = self.graph(metadata)
-                dataflows = select(graph, include=include, exclude=exclude).dataflows
-            named = (connection,) if isinstance(connection, str) else tuple(connection or ())
+                chosen = select(graph, include=choice.include, exclude=choice.exclude)
+                dataflows = chosen.dataflows
+            wanted = choice.connection
+            named = (wanted,) if isinstance(wanted, str) else tuple(wanted or ())
             known = [one.name for one in metadata.connections]
-            dataflows = writing_to(dataflows, connections=named, tables=tables, known=known)
+            dataflows = writing_to(dataflows, connections=named, tables=choice.tables, known=known)
         return maintenance_targets(dataflows, project_dir=self.project_dir, shard=shard)
 
     def _query(self) -> Callable[[Dataflow], str | None]:
@@ -124,6 +139,7 @@ class Workplace:
         full_refresh: bool = False,
         replay: Replay | None = None,
         save_watermark: bool = False,
+        respect_order: bool = False,
         read_state: bool = True,
     ) -> Plan:
         """Return a plan; the arguments are those of the driver's own method."""
@@ -150,6 +166,7 @@ class Workplace:
             now=clock.utc_now(),
             replay=replay,
             save_watermark=save_watermark,
+            respect_order=respect_order,
             full_refresh=full_refresh,
             troubles=outlook.troubles,
         )
@@ -187,8 +204,20 @@ class Workplace:
             shared=set() if graph is None else _shared(graph),
         )
 
-    def execute(self, plan: Plan, context: RunContext, *, dry_run: bool) -> ExecutionResult:
+    def execute(
+        self,
+        plan: Plan,
+        context: RunContext,
+        dry_run: bool,
+        failed_before: FailedBefore | None = None,
+    ) -> ExecutionResult:
         """Run the steps of a plan.
+
+        Args:
+            plan: What to run.
+            context: The run's.
+            dry_run: Check preparation alone.
+            failed_before: What failed elsewhere, as the driver's ``run`` takes it.
 
         Raises:
             KeyboardInterrupt: After what runs was drained and the result was emitted.
@@ -210,7 +239,7 @@ class Workplace:
         executor = ParallelExecutor(
             config.max_workers, config.stop_on_error, config.on_upstream_failure
         )
-        outcome: Outcome = executor.run(plan, told, stopped)
+        outcome: Outcome = executor.run(plan, told, stopped, failed_before)
         result = ExecutionResult(
             run_id=context.run_id,
             dataflows=tuple(outcome.results[one.dataflow.dataflow_id] for one in plan.steps),

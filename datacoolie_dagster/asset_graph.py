@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from datacoolie_dagster.definition_problems import (
     replay_problem,
     source_clash_problem,
 )
+from datacoolie_dagster.groups import share_out
 from datacoolie_dagster.names import key_parts
 from datacoolie_dagster.partitions import mapping_between, partitions_of
 from datacoolie_dagster.project import Loaded
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from datacoolie_core.metadata.models import Dataflow
     from datacoolie_core.plan.graph import Graph
     from datacoolie_core.plan.lineage import ExternalSource
+    from datacoolie_dagster.groups import Granularity, Grouping
     from datacoolie_dagster.translator import DagsterDataCoolieTranslator
 
 
@@ -42,11 +44,13 @@ class AssetGraph:
 
     Attributes:
         loaded: Dataflow id → an active dataflow and its asset, each after what it waits for.
+        grouping: Which of them share a step.
         inactive: Assets that stay in the graph and can't be materialized.
         sources: What no dataflow writes.
     """
 
     loaded: Mapping[str, Loaded]
+    grouping: Grouping
     inactive: Sequence[dg.AssetSpec] = ()
     sources: Sequence[dg.AssetSpec] = ()
 
@@ -58,7 +62,11 @@ class AssetGraph:
 
 
 def build_asset_graph(
-    graph: Graph, translator: DagsterDataCoolieTranslator, *, job_num: int = 1
+    graph: Graph,
+    translator: DagsterDataCoolieTranslator,
+    *,
+    granularity: Granularity = "auto",
+    job_num: int = 1,
 ) -> AssetGraph:
     """Return the assets of a graph.
 
@@ -67,6 +75,7 @@ def build_asset_graph(
     Args:
         graph: The core's.
         translator: Makes the specs.
+        granularity: Which dataflows share a step.
         job_num: How many jobs share the metadata, for the shard tag.
 
     Raises:
@@ -76,12 +85,14 @@ def build_asset_graph(
     partitions = _partitions(graph.dataflows, problems)
     if problems:
         raise MetadataError(problems)
-    builder = _Builder(graph, translator, job_num, partitions)
+    grouping = share_out(graph, partitions, granularity)
+    builder = _Builder(graph, translator, job_num, partitions, grouping)
     for dataflow in graph.dataflows:
         builder.add(dataflow)
     builder.raise_clashes()
     return AssetGraph(
         loaded={one: loaded for one, loaded in builder.made.items() if _is_active(loaded.dataflow)},
+        grouping=grouping,
         inactive=[one.spec for one in builder.made.values() if not _is_active(one.dataflow)],
         sources=list({spec.key: spec for spec in builder.sources.values()}.values()),
     )
@@ -95,16 +106,13 @@ class _Builder:
     translator: DagsterDataCoolieTranslator
     job_num: int
     partitions: Mapping[str, dg.PartitionsDefinition | None]
+    grouping: Grouping
     made: dict[str, Loaded] = field(default_factory=dict[str, Loaded])
     sources: dict[tuple[str, ...], dg.AssetSpec] = field(
         default_factory=dict[tuple[str, ...], dg.AssetSpec]
     )
-    _lower: dict[str, tuple[int, tuple[str, ...]]] = field(
-        default_factory=dict[str, tuple[int, tuple[str, ...]]]
-    )
 
     def __post_init__(self) -> None:
-        self._lower = dict(_lower_buckets(self.graph))
         readers: dict[tuple[str, ...], tuple[ExternalSource, list[Dataflow]]] = {}
         by_id = self.graph.by_id
         for dataflow_id, externals in self.graph.externals.items():
@@ -121,7 +129,7 @@ class _Builder:
 
     def add(self, dataflow: Dataflow) -> None:
         partitions = self.partitions[dataflow.dataflow_id]
-        upstream = list(self._upstream(dataflow))
+        upstream = list(self.grouping.edges_to(dataflow.dataflow_id))
         moving = self._moving(upstream)
         reads = self._reads(dataflow)
         data = DataflowTranslatorData(
@@ -153,19 +161,6 @@ class _Builder:
 
     def _key(self, edge: Edge) -> dg.AssetKey:
         return self.made[edge.upstream_id].key
-
-    def _upstream(self, dataflow: Dataflow) -> Iterator[Edge]:
-        known: set[str] = set()
-        for edge in self.graph.upstream_edges(dataflow.dataflow_id):
-            known.add(edge.upstream_id)
-            yield edge
-        group, lower = self._lower.get(dataflow.dataflow_id, (0, ()))
-        for one in lower:
-            if one not in known:
-                order = self.graph.by_id[one].execution_order or 0
-                mine = dataflow.execution_order or 0
-                detail = f"group {group}: order {mine} after {order}"
-                yield Edge(one, dataflow.dataflow_id, "order", detail)
 
     def _moving(self, upstream: Sequence[Edge]) -> list[Moving]:
         found = ((edge, self.made[edge.upstream_id]) for edge in upstream)
@@ -226,17 +221,6 @@ def _partitions(
         except SettingsError as error:
             problems.append(replay_problem(dataflow, error))
     return found
-
-
-def _lower_buckets(graph: Graph) -> Iterator[tuple[str, tuple[int, tuple[str, ...]]]]:
-    """Yield each grouped dataflow with its group and the next lower bucket that is loaded."""
-    active = {one.dataflow_id for one in graph.dataflows if _is_active(one)}
-    for group, buckets in graph.order_groups.items():
-        lower: tuple[str, ...] = ()
-        for bucket in buckets:
-            for one in bucket:
-                yield one, (group, lower)
-            lower = tuple(one for one in bucket if one in active) or lower
 
 
 def _is_active(dataflow: Dataflow) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
@@ -14,8 +14,9 @@ from datacoolie_core.plan.graph import build_graph
 from datacoolie_core.plan.query import query_reader
 from datacoolie_core.settings import find_project_dir, load_settings
 from datacoolie_dagster.asset_graph import build_asset_graph
-from datacoolie_dagster.assets import build_assets, op_names
+from datacoolie_dagster.assets import build_assets, step_names
 from datacoolie_dagster.checks import build_quarantine_checks
+from datacoolie_dagster.executors import group_executor
 from datacoolie_dagster.jobs import build_jobs
 from datacoolie_dagster.project import Project
 from datacoolie_dagster.quarantine import broken_assets, failing_asset
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from datacoolie_core.metadata.scope import OnInvalid
     from datacoolie_core.run.config import DataCoolieRunConfig
     from datacoolie_core.state.stores import StateStore
+    from datacoolie_dagster.groups import Granularity
 
 
 def build_datacoolie_definitions(
@@ -34,7 +36,7 @@ def build_datacoolie_definitions(
     project_dir: str | Path | None = None,
     env: Mapping[str, str] | None = None,
     translator: DagsterDataCoolieTranslator | None = None,
-    granularity: Literal["auto", "dataflow"] = "auto",
+    granularity: Granularity = "auto",
     run_config: DataCoolieRunConfig | None = None,
     state: StateStore | str | Path | None = None,
     sql_paths: Sequence[str | Path] = (),
@@ -51,7 +53,9 @@ def build_datacoolie_definitions(
         env: Values that stand in for environment variables when secrets are resolved, such as
             those of a ``.env`` file; what is missing here is read from the environment.
         translator: Decides what an asset looks like.
-        granularity: One step for each dataflow; the only one so far.
+        granularity: ``dataflow``: a step for each dataflow. ``group``: a step for each group, which
+            loads hundreds in one process. ``auto``: the second where the order inside a group would
+            take more than 100 edges (docs/dagster.md, "Granularity").
         run_config: How loads go: workers, retries, policies.
         state: A store, or the folder of one; by default watermarks are in the assets' metadata.
         sql_paths: Roots of SQL files; by default the project root.
@@ -68,34 +72,38 @@ def build_datacoolie_definitions(
     Raises:
         MetadataError: The metadata is wrong; it holds every problem.
     """
-    del granularity
     root = find_project_dir(None if project_dir is None else str(project_dir))
     roots = tuple(str(path) for path in sql_paths)
     scope = _load(metadata, root, on_invalid, environment)
     graph = build_graph(scope, read_query=query_reader(root, roots), on_invalid=on_invalid)
     job_num = 1 if run_config is None else run_config.job_num
-    assets = build_asset_graph(graph, translator or DagsterDataCoolieTranslator(), job_num=job_num)
+    assets = build_asset_graph(
+        graph, translator or DagsterDataCoolieTranslator(), granularity=granularity, job_num=job_num
+    )
     own_store = None if state is None or isinstance(state, str | Path) else state
     project = Project(
         metadata=scope,
+        graph=graph,
         project_dir=None if project_dir is None else str(project_dir),
         env=dict(env or {}),
         sql_paths=roots,
         state=own_store,
         loaded=assets.loaded,
+        steps=step_names(assets.loaded, assets.grouping),
         broken=broken_assets(graph.invalid, assets.keys),
         on_invalid=on_invalid,
     )
     return dg.Definitions(
         assets=[
-            *build_assets(project),
+            *build_assets(project, assets.grouping),
             *(failing_asset(one) for one in project.broken),
             *assets.inactive,
             *assets.sources,
         ],
         asset_checks=build_quarantine_checks(project, blocking=block_on_bad_rows),
-        jobs=build_jobs(project, taken=op_names(project).values()),
+        jobs=build_jobs(project, taken=project.steps.values()),
         resources={"datacoolie": _resource(run_config, state, root)},
+        executor=group_executor() if assets.grouping.steps else None,
     )
 
 

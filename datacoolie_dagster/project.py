@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import dagster as dg
 
 from datacoolie_dagster.run_log import RunLog
 from datacoolie_dagster.watermarks import AssetMetadataStateStore
 
 if TYPE_CHECKING:
-    import dagster as dg
-
     from datacoolie_core.driver import DataCoolieDriver
     from datacoolie_core.metadata.models import Dataflow, Metadata
     from datacoolie_core.metadata.scope import OnInvalid
+    from datacoolie_core.plan.graph import Graph
     from datacoolie_core.run.events import Listener
     from datacoolie_core.state.stores import StateStore
     from datacoolie_dagster.quarantine import Broken
@@ -55,19 +56,29 @@ class Project:
         env: Values that stand in for environment variables when secrets are resolved.
         sql_paths: Roots of SQL files.
         state: A store of the user's own, in place of the assets' metadata.
+        graph: Of the metadata; built once in a process.
         loaded: Dataflow id → the dataflow and its asset, active ones alone.
+        steps: Dataflow id → the name of the step that loads it.
         broken: Dataflows whose metadata is wrong, under ``on_invalid: quarantine``.
         on_invalid: What wrong metadata means.
     """
 
     metadata: Metadata
+    graph: Graph
     project_dir: str | None = None
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     sql_paths: Sequence[str] = ()
     state: StateStore | None = None
     loaded: Mapping[str, Loaded] = field(default_factory=dict[str, Loaded])
+    steps: Mapping[str, str] = field(default_factory=dict[str, str])
     broken: Sequence[Broken] = ()
     on_invalid: OnInvalid = "fail"
+
+    def waits(self, dataflow_id: str) -> bool:
+        """Say whether a dataflow may have to wait for another one."""
+        place = self.graph.places.get(dataflow_id)
+        ordered = place is not None and place.bucket > 0
+        return ordered or bool(self.graph.upstream_edges(dataflow_id))
 
     def open(
         self,
@@ -97,6 +108,7 @@ class Project:
             sql_paths=self.sql_paths,
             on_invalid=self.on_invalid,
             resolvers={"env": self._environment()} if self.env else None,
+            graph=self.graph,
         )
 
     def _store(
@@ -136,6 +148,18 @@ def resumed_runs(context: dg.AssetExecutionContext | dg.OpExecutionContext) -> l
     while run is not None and run.parent_run_id and _resumes(run):
         found.append(run.parent_run_id)
         run = context.instance.get_run_by_id(run.parent_run_id)
+    return found
+
+
+def recorded_keys(
+    context: dg.AssetExecutionContext | dg.OpExecutionContext, run_ids: Iterable[str]
+) -> set[dg.AssetKey]:
+    """Return the assets of which runs have recorded a materialization."""
+    found: set[dg.AssetKey] = set()
+    for run_id in run_ids:
+        found |= context.instance.get_asset_keys_for_run(
+            run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION
+        )
     return found
 
 

@@ -81,10 +81,21 @@ class ChunkRecorder:
 
 
 def earlier_chunks(
-    context: dg.AssetExecutionContext, loaded: Loaded, keys: Sequence[str]
+    context: dg.AssetExecutionContext,
+    loaded: Loaded,
+    keys: Sequence[str],
+    *,
+    own: bool = False,
 ) -> dict[str, Mapping[str, Any]]:
-    """Return the chunks that this run, or those that it resumes, recorded: key → metadata."""
-    runs = set(resumed_runs(context))
+    """Return the chunks that earlier tries of this run recorded: key → metadata.
+
+    Args:
+        context: The step's.
+        loaded: What was replayed.
+        keys: Its partitions that count.
+        own: Whether the first try counts too.
+    """
+    runs = {*resumed_runs(context), *((context.run.run_id,) if own else ())}
     if not runs or not keys:
         return {}
     wanted = dg.AssetRecordsFilter(asset_key=loaded.key, asset_partitions=list(keys))

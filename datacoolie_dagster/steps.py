@@ -21,16 +21,23 @@ from datacoolie_dagster.recording import (
     record_marks,
 )
 from datacoolie_dagster.results import data_version, event_metadata, failure_of, state_metadata
+from datacoolie_dagster.turns import Turn
 
 if TYPE_CHECKING:
     from datacoolie_core.driver import DataCoolieDriver
     from datacoolie_core.plan.windows import Window
+    from datacoolie_core.run.executor import FailedBefore
     from datacoolie_core.run.results import DataflowResult
     from datacoolie_dagster.project import Loaded, Project
+    from datacoolie_dagster.quarantine import Broken
     from datacoolie_dagster.resources import DataCoolieResource
 
 BUSY = "already running"
 """How the reason of a dataflow begins that is skipped because it runs elsewhere."""
+_SHOWN = 5
+"""Errors that a failure's first text has; all are in its metadata."""
+BLOCKED = "upstream failed"
+"""How the reason of a dataflow begins that is skipped because of what it waits for."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +80,9 @@ def load_asset(
     Raises:
         Failure: The dataflow failed, or runs elsewhere.
     """
-    step = _Step(context, project, loaded, resource, request)
     with told_whole():
+        before = Turn(context, project, [loaded]).failed_before()
+        step = _Step(context, project, loaded, resource, request, before)
         # a run's partition is that of every step in it, also of an asset without partitions
         keyed = context.has_partition_key or context.has_partition_key_range
         if keyed and loaded.spec.partitions_def is not None:
@@ -89,6 +97,7 @@ class _Step:
     loaded: Loaded
     resource: DataCoolieResource
     request: Request
+    failed_before: FailedBefore
 
     def load(self) -> dg.MaterializeResult[Any]:
         """Load what is new."""
@@ -148,6 +157,7 @@ class _Step:
             {dataflow.dataflow_id: left},
             save_watermark=self.request.save_watermark,
             run_id=self.context.run.run_id,
+            failed_before=self.failed_before,
         )
         result = done.dataflows[0]
         metadata.update(recorder.recorded)
@@ -164,9 +174,10 @@ class _Step:
             dataflows=[dataflow],
             full_refresh=self.request.full_refresh,
             run_id=self.context.run.run_id,
+            failed_before=self.failed_before,
         )
         result = done.dataflows[0]
-        if own is None and self.loaded.spec.partitions_def is not None and _is_bad(result):
+        if own is None and self.loaded.spec.partitions_def is not None and is_bad(result):
             # without a partition key, nothing else on the asset would say that it failed
             record_failure(self.context, self.loaded, result)
         _raise_bad(result)
@@ -175,8 +186,10 @@ class _Step:
         return result
 
 
-def _is_bad(result: DataflowResult) -> bool:
-    return result.error is not None or is_busy(result)
+def is_bad(result: DataflowResult) -> bool:
+    """Say whether a dataflow was not loaded although it was to be."""
+    blocked = result.status == "skipped" and (result.reason or "").startswith(BLOCKED)
+    return result.error is not None or result.status == "pending" or is_busy(result) or blocked
 
 
 def is_busy(result: DataflowResult) -> bool:
@@ -187,15 +200,42 @@ def is_busy(result: DataflowResult) -> bool:
 def _raise_bad(result: DataflowResult) -> None:
     if result.error is not None:
         raise failure_of(result, result.error)
-    if is_busy(result):
-        raise dg.Failure(
-            description=(
-                f"dataflow '{result.dataflow.label}': {result.reason}. "
-                "Wait for that run, or end it, and materialize the asset again."
-            ),
-            metadata={"dataflow": result.dataflow.label, "code": "already_running"},
-            allow_retries=True,
-        )
+    if is_bad(result):
+        raise failure_of_many([result], total=1)
+
+
+def failure_of_many(
+    bad: Sequence[DataflowResult], *, total: int, broken: Sequence[Broken] = ()
+) -> dg.Failure:
+    """Return the failure of a step that names all dataflows that it did not load, and why.
+
+    Args:
+        bad: The dataflows.
+        total: How many were to be loaded.
+        broken: More, whose metadata is wrong.
+    """
+    failed = [one.dataflow for one in bad if one.error is not None]
+    failed += [one.dataflow for one in broken]
+    left = [one for one in bad if one.error is None]
+    heads: list[str] = []
+    if failed:
+        names = "; ".join(f"{one.label} [{one.dataflow_id}]" for one in failed)
+        heads.append(f"{len(failed)} of {total} dataflows failed: {names}.")
+    if left:
+        heads.append(f"{len(left)} not loaded: {'; '.join(map(_why_not_loaded, left))}.")
+    texts = [one.error.message for one in bad if one.error is not None]
+    texts += [one.problems for one in broken]
+    shown = [f"- {text}" for text in texts]
+    return dg.Failure(
+        description="\n".join([" ".join(heads), *shown[:_SHOWN]]),
+        metadata={"errors": dg.MetadataValue.md("\n".join(shown))},
+        allow_retries=any(one.error.retryable if one.error else is_busy(one) for one in bad),
+    )
+
+
+def _why_not_loaded(result: DataflowResult) -> str:
+    text = f"{result.dataflow.label}: {result.reason}"
+    return f"{text}. Wait for that run, or end it, and load it again" if is_busy(result) else text
 
 
 def _materialized(

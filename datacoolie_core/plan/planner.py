@@ -105,6 +105,7 @@ def build_plan(
     now: datetime,
     replay: Replay | None = None,
     save_watermark: bool = False,
+    respect_order: bool = False,
     full_refresh: bool = False,
     troubles: Mapping[str, str] | None = None,
 ) -> Plan:
@@ -120,6 +121,7 @@ def build_plan(
         now: The current instant, aware.
         replay: What is to be loaded again; None plans a normal load.
         save_watermark: Whether all chunks of the replay move the saved watermark.
+        respect_order: Whether all dataflows of the replay wait as in a normal run.
         full_refresh: Whether everything is to be loaded anew.
         troubles: Dataflow id → why its SQL file or its state can't be read.
 
@@ -132,7 +134,11 @@ def build_plan(
             flow.dataflow_id: chunks_for(flow, graph, replay, now) for flow in selection.dataflows
         }
         chunks = {
-            identifier: replace(one, save_watermark=save_watermark or one.save_watermark)
+            identifier: replace(
+                one,
+                save_watermark=save_watermark or one.save_watermark,
+                respect_order=respect_order or one.respect_order,
+            )
             for identifier, one in asked.items()
         }
     selected = {flow.dataflow_id for flow in selection.dataflows}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -17,6 +17,9 @@ StopReason = Literal["interrupted", "stopped after a failure"]
 
 _AWAKE = 0.2
 """Seconds; the engine's own signal handler keeps a thread that waits without end from seeing Ctrl-C."""
+
+FailedBefore = Mapping[str, Mapping[str, str]]
+"""Dataflow id → the id and the label of each dataflow that it waits for and that failed."""
 
 RunStep = Callable[["Step", tuple[str, ...]], DataflowResult]
 """Runs one step, told which upstream dataflows failed in this run; never raises."""
@@ -49,6 +52,7 @@ class ParallelExecutor:
         plan: Plan,
         run_step: RunStep,
         on_stop: Callable[[StopReason, int], None] = lambda _reason, _waiting: None,
+        failed_before: FailedBefore | None = None,
     ) -> Outcome:
         """Run every step of a plan.
 
@@ -59,11 +63,12 @@ class ParallelExecutor:
             run_step: Runs one step.
             on_stop: Called when nothing more is admitted, with the reason and how many wait;
                 after Ctrl-C long steps can end early.
+            failed_before: What a dataflow waits for and failed elsewhere, before this run.
 
         Returns:
             A result for every step; those never admitted are pending.
         """
-        board = _Board.of(plan)
+        board = _Board.of(plan, failed_before or {})
         ended: dict[str, DataflowResult] = {}
 
         def work(step: Step, stale: tuple[str, ...]) -> DataflowResult:
@@ -141,11 +146,14 @@ class _Board:
     _missing: dict[str, int] = field(default_factory=dict)
     _dependents: dict[str, list[str]] = field(default_factory=dict)
     _ready: list[str] = field(default_factory=list)
+    _failed_before: FailedBefore = field(default_factory=dict[str, "Mapping[str, str]"])
 
     @staticmethod
-    def of(plan: Plan) -> _Board:
+    def of(plan: Plan, failed_before: FailedBefore) -> _Board:
         steps = {step.dataflow.dataflow_id: step for step in plan.steps}
-        board = _Board(dict(steps), _labels={one: s.dataflow.label for one, s in steps.items()})
+        labels = {one: label for failed in failed_before.values() for one, label in failed.items()}
+        labels |= {one: step.dataflow.label for one, step in steps.items()}
+        board = _Board(dict(steps), _labels=labels, _failed_before=failed_before)
         for group, buckets in plan.order_groups.items():
             kept = [members for bucket in buckets if (members := set(bucket) & steps.keys())]
             board._buckets[group] = kept
@@ -201,12 +209,13 @@ class _Board:
 
     def failed_upstream(self, step: Step) -> tuple[str, ...]:
         """Return the ids that failed (or were blocked) among all that the step waits for."""
-        if not self.bad:
-            return ()
         identifier = step.dataflow.dataflow_id
+        before = tuple(self._failed_before.get(identifier, ()))
+        if not self.bad:
+            return before
         direct = {edge.upstream_id for edge in step.waits_for}
         mine = self._position.get(identifier)
-        return tuple(
+        return before + tuple(
             one
             for one in self.bad
             if one in direct

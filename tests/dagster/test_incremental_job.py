@@ -111,7 +111,9 @@ def test_failed_dataflows_are_named_and_show_on_their_assets(stage):
     stage.flow("gone")
     run = stage.incremental()
     assert not run.success
-    assert stage.failure(run).description == "1 of 3 dataflows failed: raw/gone [raw/gone]."
+    head, text = stage.failure(run).description.splitlines()
+    assert head == "1 of 3 dataflows failed: raw/gone [raw/gone]."
+    assert "there is no such file or folder. Check base_path" in text
     assert "landing/gone.csv" in stage.values(stage.failure(run))["errors"]
     (seen,) = stage.observations("raw/gone")
     assert stage.values(seen)["datacoolie/status"] == "failed"

@@ -1,0 +1,144 @@
+"""Whose turn it is in a run: what a step waits for, and what of that has failed.
+
+Dagster orders the steps of a run by the edges between the assets that are selected. A selection
+that leaves out an asset in the middle, or a whole bucket of a group, leaves no edge; the core still
+knows the order, so a step that starts too early asks to be repeated. And a group step lets what
+is downstream start although some of its dataflows failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from datacoolie_core.plan.waiting import kept_buckets, waiting_edges
+from datacoolie_dagster.project import recorded_keys, resumed_runs
+from datacoolie_dagster.recording import earlier_chunks
+
+if TYPE_CHECKING:
+    from datacoolie_core.run.executor import FailedBefore
+    from datacoolie_dagster.project import Loaded, Project
+
+_PLANNED = dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED
+_MOST_ASKS = 100_000
+_LONGEST_WAIT = 30
+_PATIENCE = 4
+"""How often a step asks while nothing else of the run is at work: then what it waits for was given
+up by Dagster, since a step before that one failed."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A step of a run, and the dataflows that it is about to load.
+
+    Attributes:
+        context: The step's.
+        project: The metadata and its assets.
+        members: What the step loads in this run.
+    """
+
+    context: dg.AssetExecutionContext
+    project: Project
+    members: Sequence[Loaded]
+
+    def failed_before(self) -> FailedBefore:
+        """Return what the step's dataflows wait for and failed in this run, once it is its turn.
+
+        Returns:
+            Dataflow id → id and label of each; dataflows without any are left out.
+
+        Raises:
+            RetryRequested: Something that they wait for has not ended yet.
+        """
+        left = {one for one in self._waited_for if not self._is_recorded(one)}
+        if left:
+            self._wait_for(left)
+        by_id = self.project.loaded
+        return {
+            member: {one: by_id[one].dataflow.label for one in waits if one in left}
+            for member, waits in self._waits.items()
+            if left.intersection(waits)
+        }
+
+    @cached_property
+    def _mine(self) -> set[str]:
+        return {one.dataflow.dataflow_id for one in self.members}
+
+    @cached_property
+    def _present(self) -> set[str]:
+        """The dataflows of this run."""
+        run_id = self.context.run.run_id
+        planned = self.context.instance.get_asset_keys_for_run(run_id, of_type=_PLANNED)
+        loaded = self.project.loaded.items()
+        return self._mine | {one for one, it in loaded if it.key in planned}
+
+    @cached_property
+    def _waits(self) -> dict[str, list[str]]:
+        """Dataflow id → what it waits for in other steps of this run."""
+        if not any(self.project.waits(one) for one in self._mine):
+            return {}
+        elsewhere = self._present - self._mine
+        if not elsewhere:
+            return {}
+        edges = waiting_edges(self.project.graph, self._present)
+        lower = dict(self._lower(elsewhere))
+        return {
+            one: [
+                *dict.fromkeys(
+                    [edge.upstream_id for edge in edges[one] if edge.upstream_id in elsewhere]
+                    + lower.get(one, [])
+                )
+            ]
+            for one in self._mine
+        }
+
+    def _lower(self, elsewhere: Collection[str]) -> Iterator[tuple[str, list[str]]]:
+        """Yield each member of a group with all of lower order in other steps."""
+        for buckets in kept_buckets(self.project.graph, self._present).values():
+            lower: list[str] = []
+            for bucket in buckets:
+                yield from ((one, list(lower)) for one in bucket if one in self._mine)
+                lower += [one for one in bucket if one in elsewhere]
+
+    @cached_property
+    def _waited_for(self) -> set[str]:
+        return {one for waits in self._waits.values() for one in waits}
+
+    @cached_property
+    def _recorded(self) -> set[dg.AssetKey]:
+        runs = {self.context.run.run_id, *resumed_runs(self.context)}
+        return recorded_keys(self.context, runs)
+
+    def _is_recorded(self, dataflow_id: str) -> bool:
+        loaded = self.project.loaded[dataflow_id]
+        if loaded.key not in self._recorded:
+            return False
+        keyed = self.context.has_partition_key or self.context.has_partition_key_range
+        if not keyed or loaded.spec.partitions_def is None:
+            return True
+        keys = list(self.context.partition_keys)
+        return len(earlier_chunks(self.context, loaded, keys, own=True)) >= len(keys)
+
+    def _wait_for(self, left: set[str]) -> None:
+        steps = {self.project.steps[one] for one in left}
+        stats = self.context.instance.get_run_step_stats(self.context.run.run_id)
+        ended = {one.step_key for one in stats if one.end_time is not None}
+        working = {one.step_key for one in stats if one.end_time is None} - {self._own_step}
+        if steps <= ended:
+            return
+        asks = self.context.retry_number
+        if not working and asks >= _PATIENCE:
+            return
+        names = sorted(steps - ended)
+        self.context.log.info("it is not yet its turn: %s come first", ", ".join(names[:5]))
+        raise dg.RetryRequested(
+            max_retries=_MOST_ASKS, seconds_to_wait=min(_LONGEST_WAIT, 0.2 * 2**asks)
+        )
+
+    @property
+    def _own_step(self) -> str:
+        return str(self.context.op_execution_context.op_handle)
