@@ -21,7 +21,7 @@ from datacoolie_dagster.provenance import input_tags
 from datacoolie_dagster.recording import ChunkRecorder, counter, earlier_chunks, record_failure
 from datacoolie_dagster.silent_output import is_known, silent_output
 from datacoolie_dagster.steps import failure_of_many, is_bad, told_whole
-from datacoolie_dagster.turns import Turn
+from datacoolie_dagster.turns import Turn, waits_among
 
 if TYPE_CHECKING:
     from datacoolie_core.driver import DataCoolieDriver
@@ -50,16 +50,20 @@ def load_group(
     selected = [one for one in members if one.key in context.selected_asset_keys]
     step = _GroupStep(context, project, selected, resource, request)
     with told_whole():
-        before = Turn(context, project, selected).failed_before()
-        failure = step.replay(before) if step.is_keyed else step.load(before)
+        step.failed_before = Turn(context, project, selected).failed_before()
+        if step.is_keyed:
+            step.replay()
+        else:
+            step.load()
+    bad = list(step.bad.values())
+    failure = failure_of_many(bad, total=len(selected)) if bad else None
     if failure is not None and _comes_again(context, failure):
         # downstream must not start before the next try
         raise failure
     silent = is_known()
     for one in selected:
-        name = context.assets_def.get_output_name_for_asset_key(one.key)
-        if silent or one.key in step.recorded:
-            yield silent_output(name)
+        if silent or one.dataflow.dataflow_id not in step.bad:
+            yield silent_output(context.assets_def.get_output_name_for_asset_key(one.key))
     if failure is not None:
         failure.allow_retries = False
         raise failure
@@ -72,7 +76,8 @@ class _GroupStep:
     members: Sequence[Loaded]
     resource: DataCoolieResource
     request: Request
-    recorded: set[dg.AssetKey] = field(default_factory=set[dg.AssetKey])
+    failed_before: FailedBefore = field(default_factory=dict[str, Mapping[str, str]])
+    bad: dict[str, DataflowResult] = field(default_factory=dict[str, "DataflowResult"])
 
     @property
     def is_keyed(self) -> bool:
@@ -80,75 +85,53 @@ class _GroupStep:
         keyed = self.context.has_partition_key or self.context.has_partition_key_range
         return keyed and self.members[0].spec.partitions_def is not None
 
-    def load(self, before: FailedBefore) -> dg.Failure | None:
+    def load(self) -> None:
         """Load what is new in the dataflows that this run has not loaded yet."""
         done = recorded_keys(self.context, resumed_runs(self.context))
-        self.recorded |= done
-        return self._incremental([one for one in self.members if one.key not in done], before)
-
-    def _incremental(self, todo: Sequence[Loaded], before: FailedBefore) -> dg.Failure | None:
+        todo = [one for one in self.members if one.key not in done]
         if len(todo) < len(self.members):
             self.context.log.info("%d dataflows are loaded already", len(self.members) - len(todo))
+        self._incremental(todo)
+
+    def _incremental(self, todo: Sequence[Loaded], own: Mapping[str, str] | None = None) -> None:
         if not todo:
-            return None
-        recorder = LoadRecorder(self.context, self.project.loaded)
+            return
+        recorder = LoadRecorder(self.context, self.project.loaded, own=own or {})
         with self._open(todo, recorder) as driver:
             recorder.driver = driver
             result = driver.run(
                 dataflows=[one.dataflow for one in todo],
                 full_refresh=self.request.full_refresh,
                 run_id=self.context.run.run_id,
-                failed_before=before,
+                failed_before=self.failed_before,
             )
             for one in result.dataflows:
                 recorder.record(one)
-        return self._ended(result.dataflows, recorder.problems)
+        self._note(result.dataflows, recorder.problems)
 
-    def replay(self, before: FailedBefore) -> dg.Failure | None:
+    def replay(self) -> None:
         """Replay the partitions of all dataflows, in order; then load the running one up to now."""
         keys, now = list(self.context.partition_keys), clock.utc_now()
-        windows = {
-            one.dataflow.dataflow_id: windows_for(one.dataflow, keys, now) for one in self.members
-        }
-        running = self._running(windows)
-        closed = {
-            one: [window for window in cut if window.key != running.get(one)]
-            for one, cut in windows.items()
-        }
-        failure, failed = self._chunks(closed, before)
-        left = [
-            one
-            for one in self.members
-            if one.dataflow.dataflow_id in running and one.dataflow.dataflow_id not in failed
-        ]
-        later = self._incremental(left, {**before, **failed}) if left else None
-        return failure or later
+        windows = {_id(one): windows_for(one.dataflow, keys, now) for one in self.members}
+        running = {} if self.request.reload else dict(_running(self.members, windows))
+        self._chunks(
+            {
+                one: [window for window in cut if window.key != running.get(one)]
+                for one, cut in windows.items()
+            }
+        )
+        left = [one for one in self.members if _id(one) in running and _id(one) not in self.bad]
+        self.failed_before = {**self.failed_before, **self._failed_here(left)}
+        self._incremental(left, running)
 
-    def _running(self, windows: Mapping[str, Sequence[Window]]) -> dict[str, str]:
-        """Return dataflow id → the key of the partition that means up to now."""
-        if self.request.reload:
-            return {}
-        last = {
-            one.dataflow.dataflow_id: replay_windows(one.dataflow)[-1].key
-            for one in self.members
-            if is_open(one.dataflow)
-        }
-        return {one: key for one, key in last.items() if windows[one][-1].key == key}
-
-    def _chunks(
-        self, windows: Mapping[str, Sequence[Window]], before: FailedBefore
-    ) -> tuple[dg.Failure | None, dict[str, Mapping[str, str]]]:
-        """Replay windows; return the failure, and what failed as what fails its dependents."""
-        left = {
-            one.dataflow.dataflow_id: self._undone(one, windows[one.dataflow.dataflow_id])
-            for one in self.members
-        }
-        todo = [one for one in self.members if left[one.dataflow.dataflow_id]]
+    def _chunks(self, windows: Mapping[str, Sequence[Window]]) -> None:
+        left = {_id(one): self._undone(one, windows[_id(one)]) for one in self.members}
+        todo = [one for one in self.members if left[_id(one)]]
         if not todo:
-            return None, {}
+            return
         recorder = _ChunkRecorders(
             {
-                one.dataflow.dataflow_id: ChunkRecorder(
+                _id(one): ChunkRecorder(
                     self.context, one, inputs=input_tags(self.context.instance, one)
                 )
                 for one in todo
@@ -156,38 +139,57 @@ class _GroupStep:
         )
         with self._open(todo, recorder) as driver:
             for one in todo:
-                recorder.by_id[one.dataflow.dataflow_id].count = counter(driver, one)
+                recorder.by_id[_id(one)].count = counter(driver, one)
             result = driver.run_replay(
                 [one.dataflow for one in todo],
-                {one: left[one] for one in left if left[one]},
+                {one: cut for one, cut in left.items() if cut},
                 save_watermark=self.request.save_watermark,
                 respect_order=True,
                 run_id=self.context.run.run_id,
-                failed_before=before,
+                failed_before=self.failed_before,
             )
-        bad = [one for one in result.dataflows if is_bad(one)]
-        for one in bad:
-            record_failure(self.context, self.project.loaded[one.dataflow.dataflow_id], one)
-        failed = {one.dataflow.dataflow_id: one.dataflow.label for one in bad}
-        return self._ended(result.dataflows, recorder.problems), dict.fromkeys(failed, failed)
+        self._note(result.dataflows, recorder.problems)
+        for identifier, one in self.bad.items():
+            record_failure(self.context, self.project.loaded[identifier], one)
 
     def _undone(self, one: Loaded, windows: Sequence[Window]) -> list[Window]:
         done = earlier_chunks(self.context, one, [window.key for window in windows])
         return [window for window in windows if window.key not in done]
 
+    def _failed_here(self, left: Sequence[Loaded]) -> dict[str, dict[str, str]]:
+        """Return what failed in this step already, for each dataflow that waits for it."""
+        members = {_id(one) for one in self.members}
+        waiting = {_id(one) for one in left}
+        waits = waits_among(self.project.graph, members, waiting, set(self.bad))
+        return {
+            one: {up: self.bad[up].dataflow.label for up in upstream}
+            for one, upstream in waits.items()
+            if upstream
+        }
+
     def _open(self, todo: Sequence[Loaded], recorder: Callable[[Event], None]) -> DataCoolieDriver:
         flows = [one.dataflow for one in todo]
         return self.project.open(self.context, self.resource, flows, listeners=[recorder])
 
-    def _ended(
-        self, results: Sequence[DataflowResult], problems: Sequence[Exception]
-    ) -> dg.Failure | None:
+    def _note(self, results: Sequence[DataflowResult], problems: Sequence[Exception]) -> None:
         if problems:
             raise problems[0]
-        bad = [one for one in results if is_bad(one)]
-        loaded = self.project.loaded
-        self.recorded |= {loaded[one.dataflow.dataflow_id].key for one in results if one not in bad}
-        return failure_of_many(bad, total=len(results)) if bad else None
+        self.bad.update({one.dataflow.dataflow_id: one for one in results if is_bad(one)})
+
+
+def _id(loaded: Loaded) -> str:
+    return loaded.dataflow.dataflow_id
+
+
+def _running(
+    members: Sequence[Loaded], windows: Mapping[str, Sequence[Window]]
+) -> Iterator[tuple[str, str]]:
+    """Yield dataflow id and the key of the asked partition that means up to now."""
+    for one in members:
+        if is_open(one.dataflow):
+            last = replay_windows(one.dataflow)[-1].key
+            if windows[_id(one)][-1].key == last:
+                yield _id(one), last
 
 
 @dataclass(frozen=True)

@@ -34,12 +34,14 @@ class LoadRecorder:
         context: The op's.
         loaded: The assets by dataflow id.
         driver: The one that runs; it knows the state before each load.
+        own: Dataflow id → the partition that was asked for, which the load records as its own.
         problems: What went wrong while recording; a listener can't raise.
     """
 
     context: Context
     loaded: Mapping[str, Loaded]
     driver: DataCoolieDriver | None = None
+    own: Mapping[str, str] = field(default_factory=dict[str, str])
     problems: list[Exception] = field(default_factory=list[Exception])
     _before: dict[str, StateRecord | None] = field(default_factory=dict[str, "StateRecord | None"])
     _inputs: dict[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
@@ -77,7 +79,8 @@ class LoadRecorder:
         before = self._before.get(result.dataflow.dataflow_id)
         inputs = self._inputs.get(result.dataflow.dataflow_id)
         count = counter(self.driver, loaded) if self.driver is not None else None
-        record_marks(self.context, loaded, result, before, count=count, inputs=inputs)
+        own = self.own.get(result.dataflow.dataflow_id)
+        record_marks(self.context, loaded, result, before, count=count, inputs=inputs, own=own)
         metadata = event_metadata(result, loaded.reads)
-        event = materialization(loaded, result, metadata, inputs=inputs)
+        event = materialization(loaded, result, metadata, own, inputs=inputs)
         self.context.log_event(event)

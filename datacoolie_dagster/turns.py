@@ -20,6 +20,7 @@ from datacoolie_dagster.project import recorded_keys, resumed_runs
 from datacoolie_dagster.recording import earlier_chunks
 
 if TYPE_CHECKING:
+    from datacoolie_core.plan.graph import Graph
     from datacoolie_core.run.executor import FailedBefore
     from datacoolie_dagster.project import Loaded, Project
 
@@ -84,25 +85,7 @@ class Turn:
         elsewhere = self._present - self._mine
         if not elsewhere:
             return {}
-        edges = waiting_edges(self.project.graph, self._present)
-        lower = dict(self._lower(elsewhere))
-        return {
-            one: [
-                *dict.fromkeys(
-                    [edge.upstream_id for edge in edges[one] if edge.upstream_id in elsewhere]
-                    + lower.get(one, [])
-                )
-            ]
-            for one in self._mine
-        }
-
-    def _lower(self, elsewhere: Collection[str]) -> Iterator[tuple[str, list[str]]]:
-        """Yield each member of a group with all of lower order in other steps."""
-        for buckets in kept_buckets(self.project.graph, self._present).values():
-            lower: list[str] = []
-            for bucket in buckets:
-                yield from ((one, list(lower)) for one in bucket if one in self._mine)
-                lower += [one for one in bucket if one in elsewhere]
+        return waits_among(self.project.graph, self._present, self._mine, elsewhere)
 
     @cached_property
     def _waited_for(self) -> set[str]:
@@ -142,3 +125,38 @@ class Turn:
     @property
     def _own_step(self) -> str:
         return str(self.context.op_execution_context.op_handle)
+
+
+def waits_among(
+    graph: Graph, present: Collection[str], waiting: Collection[str], upstream: Collection[str]
+) -> dict[str, list[str]]:
+    """Return dataflow id → what it waits for, directly or through dataflows that do not run.
+
+    Args:
+        graph: All dataflows.
+        present: Ids of those that run.
+        waiting: Those of them that are asked about.
+        upstream: Those of them that count as waited for.
+    """
+    edges = waiting_edges(graph, present)
+    lower = dict(_lower(graph, present, waiting, upstream))
+    return {
+        one: list(
+            dict.fromkeys(
+                [edge.upstream_id for edge in edges[one] if edge.upstream_id in upstream]
+                + lower.get(one, [])
+            )
+        )
+        for one in waiting
+    }
+
+
+def _lower(
+    graph: Graph, present: Collection[str], waiting: Collection[str], upstream: Collection[str]
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield each waiting member of a group with all of lower order."""
+    for buckets in kept_buckets(graph, present).values():
+        lower: list[str] = []
+        for bucket in buckets:
+            yield from ((one, list(lower)) for one in bucket if one in waiting)
+            lower += [one for one in bucket if one in upstream]

@@ -154,6 +154,7 @@ def test_order_counts_when_the_caller_asks_for_it() -> None:
     assert plan.order_groups == {1: (("a",), ("b",))}
     waits = {s.dataflow.name: [e.upstream_id for e in s.waits_for] for s in plan.steps}
     assert waits == {"a": [], "b": [], "c": ["a"]}
+    assert plan_of(graph, MONTHS, respect_order=True).order_groups == plan.order_groups
 
 
 def test_a_refused_step_says_so_in_words_and_in_json() -> None:

@@ -144,3 +144,27 @@ def test_a_thousand_dataflows_in_five_wide_buckets_are_scheduled_at_once():
     outcome = ParallelExecutor(4).run(plan, run)
     assert len(outcome.results) == 1000
     assert buckets == sorted(buckets)
+
+
+@settings(max_examples=40, deadline=None)
+@given(plans(), st.data())
+def test_what_failed_elsewhere_counts_as_a_failed_upstream(made, data):
+    if made is None:
+        return
+    graph, plan = made
+    identifiers = [step.dataflow.dataflow_id for step in plan.steps]
+    struck = data.draw(st.sampled_from(identifiers))
+    told = {}
+
+    def run(step, stale):
+        told[step.dataflow.dataflow_id] = stale
+        return DataflowResult(step.dataflow, "succeeded")
+
+    before = {struck: {"other": "raw/other"}}
+    ParallelExecutor(3).run(plan, run, failed_before=before)
+    assert told == {one: ("other",) if one == struck else () for one in identifiers}
+    outcome = ParallelExecutor(3, on_upstream_failure="block").run(plan, run, failed_before=before)
+    skipped = {one for one, result in outcome.results.items() if result.status == "skipped"}
+    expected = {one for one in identifiers if struck in waits(graph, one, set(identifiers))}
+    assert skipped == expected | {struck}
+    assert outcome.results[struck].reason == "upstream failed: raw/other"

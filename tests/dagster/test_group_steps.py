@@ -6,6 +6,7 @@ import dagster as dg
 import pytest
 
 from datacoolie_dagster.silent_output import is_known
+from tests.dagster.conftest import MONTHS
 from tests.dagster.located import IN_PROCESS, MULTIPROCESS, execute
 
 
@@ -228,3 +229,139 @@ def test_a_resumed_run_loads_what_its_parent_has_not(groups, executor):
 
 def test_the_private_name_that_group_steps_rely_on_is_known():
     assert is_known()
+
+
+ALL = ("2024-01", "2024-04")
+BROKEN_MARCH = ("1,2024-01-10T12:00:00Z", "3,2024-02-10T12:00:00Z", "x,2024-03-10T12:00:00Z")
+
+
+def months_tags(first=ALL[0], last=ALL[1]):
+    return {
+        "dagster/asset_partition_range_start": first,
+        "dagster/asset_partition_range_end": last,
+    }
+
+
+def partitioned(lake, *names, order=0, replay=MONTHS, **changes):
+    for name in names:
+        lake.events_flow(replay, group_number=1, execution_order=order, **changes)
+        flow = lake.dataflows.pop()
+        flow |= {"name": name, "dataflow_id": f"raw/{name}"}
+        flow["source"] = {**flow["source"], "table": f"{name}.csv"}
+        flow["destination"] = {**flow["destination"], "table": name}
+        lake.dataflows.append(flow)
+        lake.csv(name, "1,2024-01-10T12:00:00Z", "3,2024-03-10T12:00:00Z")
+
+
+def test_a_backfill_of_a_group_loads_every_month_of_each_in_one_step(lake):
+    lake.arguments["granularity"] = "group"
+    partitioned(lake, "p0", "p1")
+    partitioned(lake, "p2", order=1)
+    result = execute(lake, tags=months_tags())
+    assert result.success
+    assert steps(result) == ["group_1"]
+    for name in ("p0", "p1", "p2"):
+        assert lake.ids(f"raw/{name}") == [1, 3]
+        assert set(lake.statuses(f"raw/{name}").values()) == {"materialized"}
+        assert lake.marked(f"raw/{name}") == ["2024-01", "2024-02", "2024-03", "2024-04"]
+        assert lake.events(f"raw/{name}")[0].metadata["dagster/partition_row_count"].value == 1
+
+
+def test_a_failed_month_of_one_dataflow_stops_it_alone_and_a_resume_goes_on(lake):
+    lake.arguments["granularity"] = "group"
+    partitioned(lake, "p0", "p1")
+    lake.csv("p1", *BROKEN_MARCH)
+    first = execute(lake, tags=months_tags())
+    assert not first.success
+    assert set(lake.statuses("raw/p0").values()) == {"materialized"}
+    assert lake.statuses("raw/p1") == {
+        "2024-01": "materialized",
+        "2024-02": "materialized",
+        "2024-03": "failed",
+        "2024-04": "failed",
+    }
+    (text,) = failures(first)
+    assert text.startswith("1 of 2 dataflows failed: raw/p1 [raw/p1].")
+    assert "'x'" in text
+    lake.csv("p1", "1,2024-01-10T12:00:00Z", "3,2024-02-10T12:00:00Z", "5,2024-03-10T12:00:00Z")
+    again = dg.ReexecutionOptions.from_failure(first.run_id, lake.instance)
+    second = execute(
+        lake,
+        tags={**months_tags(), "dagster/is_resume_retry": "true"},
+        reexecution_options=again,
+    )
+    assert second.success
+    assert lake.ids("raw/p1") == [1, 3, 5]
+    assert lake.marked("raw/p0") == ["2024-01", "2024-02", "2024-03", "2024-04"]
+    assert lake.marked("raw/p1") == ["2024-01", "2024-02", "2024-03", "2024-04"]
+
+
+def test_the_running_partition_of_a_group_is_loaded_up_to_now(lake):
+    lake.arguments["granularity"] = "group"
+    partitioned(lake, "p0", "p1", replay={"start": "2024-01-01", "chunk_interval": {"months": 1}})
+    newest = lake.spec("raw/p0").partitions_def.get_partition_keys()[-1]
+    result = execute(lake, tags={"dagster/partition": newest})
+    assert result.success
+    assert lake.ids("raw/p0") == lake.ids("raw/p1") == [1, 3]
+    assert lake.newest("raw/p1")["datacoolie/run_kind"] == "full"
+    assert lake.statuses("raw/p1")[newest] == "materialized"
+    assert lake.statuses("raw/p1")["2024-01"] == "materialized"
+
+
+def test_groups_with_different_partitions_are_cut_apart(lake):
+    lake.arguments["granularity"] = "group"
+    partitioned(lake, "p0", "p1")
+    group(lake, "w0", "w1", order=1)
+    project = lake.definitions.resolve_asset_graph()
+    names = {
+        one.key.to_user_string(): lake.definitions.resolve_assets_def(one.key).op.name
+        for one in project.asset_nodes
+        if one.is_materializable
+    }
+    assert names["raw/p0"] == names["raw/p1"] != names["raw/w0"] == names["raw/w1"]
+
+
+def test_groups_that_need_each_other_fall_apart(lake):
+    lake.arguments["granularity"] = "group"
+    group(lake, "a0", "a1")
+    for index, (name, reads, number) in enumerate(
+        [("b0", "a0", 2), ("c0", "b0", 1), ("b1", "a1", 2)]
+    ):
+        lake.flow(
+            name,
+            source={"connection_name": "raw", "table": reads},
+            group_number=number,
+            execution_order=index,
+        )
+    result = execute(lake)
+    assert result.success
+    assert len(recorded(lake, result)) == 5
+    names = set(steps(result))
+    assert not {"group_1", "group_2"} <= names
+
+
+def test_many_dataflows_are_cut_into_steps_that_follow_each_other(lake, monkeypatch):
+    from datacoolie_dagster import groups
+
+    monkeypatch.setattr(groups, "MOST_MEMBERS", 3)
+    monkeypatch.setattr(groups, "NARROW", 4)
+    for order in range(3):
+        group(lake, *(f"x{order}{one}" for one in range(3)), order=order)
+    result = execute(lake)
+    assert result.success
+    assert sorted(name.partition("_")[0] for name in steps(result)) == ["group"] * 3
+    third = lake.spec("raw/x20")
+    assert [dep.asset_key.to_user_string() for dep in third.deps if "x1" in str(dep.asset_key)] == [
+        "raw/x12"
+    ]
+    (edge,) = [
+        r.data for r in third.metadata["datacoolie/edges"].records if r.data["origin"] == "order"
+    ]
+    assert edge["detail"] == "group 1: order 2 after 1, and 2 more of that order"
+
+
+def test_a_group_with_few_edges_stays_a_step_for_each_dataflow(lake):
+    group(lake, "a0", "a1")
+    group(lake, "b0", order=1)
+    result = execute(lake)
+    assert sorted(steps(result)) == ["raw__a0", "raw__a1", "raw__b0"]
