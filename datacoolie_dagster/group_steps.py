@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from datacoolie_core import clock
-from datacoolie_core.run.events import ChunkFinished
+from datacoolie_core.run.events import ChunkFinished, DataflowStarted
 from datacoolie_dagster.load_recorder import LoadRecorder
 from datacoolie_dagster.partitions import is_open, replay_windows, windows_for
 from datacoolie_dagster.project import recorded_keys, resumed_runs
-from datacoolie_dagster.provenance import input_tags
+from datacoolie_dagster.provenance import NewestInputs
 from datacoolie_dagster.recording import ChunkRecorder, counter, earlier_chunks, record_failure
 from datacoolie_dagster.silent_output import is_known, silent_output
 from datacoolie_dagster.steps import failure_of_many, is_bad, told_whole
@@ -60,10 +60,11 @@ def load_group(
     if failure is not None and _comes_again(context, failure):
         # downstream must not start before the next try
         raise failure
-    silent = is_known()
+    awaited, silent = _awaited_outputs(context), is_known()
     for one in selected:
-        if silent or one.dataflow.dataflow_id not in step.bad:
-            yield silent_output(context.assets_def.get_output_name_for_asset_key(one.key))
+        name = context.assets_def.get_output_name_for_asset_key(one.key)
+        if name in awaited and (silent or one.dataflow.dataflow_id not in step.bad):
+            yield silent_output(name)
     if failure is not None:
         failure.allow_retries = False
         raise failure
@@ -96,7 +97,7 @@ class _GroupStep:
     def _incremental(self, todo: Sequence[Loaded], own: Mapping[str, str] | None = None) -> None:
         if not todo:
             return
-        recorder = LoadRecorder(self.context, self.project.loaded, own=own or {})
+        recorder = LoadRecorder(self.context, {_id(one): one for one in todo}, own=own or {})
         with self._open(todo, recorder) as driver:
             recorder.driver = driver
             result = driver.run(
@@ -130,12 +131,8 @@ class _GroupStep:
         if not todo:
             return
         recorder = _ChunkRecorders(
-            {
-                _id(one): ChunkRecorder(
-                    self.context, one, inputs=input_tags(self.context.instance, one)
-                )
-                for one in todo
-            }
+            {_id(one): ChunkRecorder(self.context, one) for one in todo},
+            NewestInputs(self.context.instance, todo),
         )
         with self._open(todo, recorder) as driver:
             for one in todo:
@@ -197,15 +194,34 @@ class _ChunkRecorders:
     """A listener that hands the chunks of each dataflow to its own recorder."""
 
     by_id: Mapping[str, ChunkRecorder]
+    inputs: NewestInputs
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, ChunkFinished):
-            self.by_id[event.result.dataflow.dataflow_id](event)
+        if isinstance(event, DataflowStarted):
+            recorder = self.by_id[event.dataflow.dataflow_id]
+            recorder.inputs = self.inputs.tags(recorder.loaded)
+        elif isinstance(event, ChunkFinished):
+            recorder = self.by_id[event.result.dataflow.dataflow_id]
+            recorder(event)
+            self.inputs.has_changed(recorder.loaded.key)
 
     @property
     def problems(self) -> list[Exception]:
         """What could not be recorded."""
         return [one for recorder in self.by_id.values() for one in recorder.problems]
+
+
+def _awaited_outputs(context: dg.AssetExecutionContext) -> set[str]:
+    """Return the outputs that other steps of this run wait for; each output costs its time."""
+    ops = context.op_execution_context
+    own = str(ops.op_handle)
+    return {
+        one.output
+        for inputs in ops.job_def.dependencies.values()
+        for given in inputs.values()
+        for one in given.get_node_dependencies()
+        if one.node == own
+    }
 
 
 def _comes_again(context: dg.AssetExecutionContext, failure: dg.Failure) -> bool:

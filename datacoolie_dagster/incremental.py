@@ -56,8 +56,9 @@ def load_stage(
     Raises:
         Failure: Some failed; it names them.
     """
-    recorder = LoadRecorder(context, project.loaded)
-    everything = [project.loaded[one].dataflow for one in request.dataflow_ids]
+    members = {one: project.loaded[one] for one in request.dataflow_ids}
+    recorder = LoadRecorder(context, members)
+    everything = [one.dataflow for one in members.values()]
     with (
         told_whole(),
         project.open(context, resource, everything, listeners=[recorder]) as driver,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from datacoolie_core.run.events import DataflowFinished, DataflowStarted
-from datacoolie_dagster.provenance import input_tags
+from datacoolie_dagster.provenance import NewestInputs
 from datacoolie_dagster.recording import (
     Context,
     counter,
@@ -32,7 +32,7 @@ class LoadRecorder:
 
     Attributes:
         context: The op's.
-        loaded: The assets by dataflow id.
+        loaded: The assets by dataflow id; of those that are loaded, or more.
         driver: The one that runs; it knows the state before each load.
         own: Dataflow id → the partition that was asked for, which the load records as its own.
         problems: What went wrong while recording; a listener can't raise.
@@ -43,18 +43,21 @@ class LoadRecorder:
     driver: DataCoolieDriver | None = None
     own: Mapping[str, str] = field(default_factory=dict[str, str])
     problems: list[Exception] = field(default_factory=list[Exception])
+    _newest: NewestInputs = field(init=False)
     _before: dict[str, StateRecord | None] = field(default_factory=dict[str, "StateRecord | None"])
     _inputs: dict[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     _recorded: set[str] = field(default_factory=set[str])
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._newest = NewestInputs(self.context.instance, self.loaded.values())
 
     def __call__(self, event: Event) -> None:
         """Note state and inputs before a load, and record how it ended."""
         if isinstance(event, DataflowStarted) and self.driver is not None:
             dataflow_id = event.dataflow.dataflow_id
             self._before[dataflow_id] = self.driver.store.load(dataflow_id)
-            loaded = self.loaded[dataflow_id]
-            self._inputs[dataflow_id] = input_tags(self.context.instance, loaded)
+            self._inputs[dataflow_id] = self._newest.tags(self.loaded[dataflow_id])
         elif isinstance(event, DataflowFinished):
             self.record(event.result)
 
@@ -84,3 +87,4 @@ class LoadRecorder:
         metadata = event_metadata(result, loaded.reads)
         event = materialization(loaded, result, metadata, own, inputs=inputs)
         self.context.log_event(event)
+        self._newest.has_changed(loaded.key)

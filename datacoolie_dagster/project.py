@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from datacoolie_dagster.run_log import RunLog
+from datacoolie_dagster.run_log import GroupLog, RunLog
 from datacoolie_dagster.watermarks import AssetMetadataStateStore
 
 if TYPE_CHECKING:
@@ -103,7 +103,12 @@ class Project:
             project_dir=self.project_dir,
             state=self._store(context.instance, resource, dataflows),
             config=resource.run_config(retries=not is_retry(context)),
-            listeners=(RunLog(context.log), *listeners),
+            listeners=(
+                GroupLog(context.log, len(dataflows))
+                if len(dataflows) > 1
+                else RunLog(context.log),
+                *listeners,
+            ),
             log_path=resource.log_path,
             sql_paths=self.sql_paths,
             on_invalid=self.on_invalid,

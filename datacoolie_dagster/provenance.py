@@ -7,12 +7,13 @@ without, every input counts as new, and the asset is shown as out of date.
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from datacoolie_dagster.project import Loaded
 
@@ -27,17 +28,48 @@ def input_tags(instance: dg.DagsterInstance, loaded: Loaded) -> Mapping[str, str
         instance: Where the events are.
         loaded: Whose inputs.
     """
-    keys = [dep.asset_key for dep in loaded.spec.deps]
-    if not keys:
-        return {}
-    newest = {one.asset_entry.asset_key: _newest(one) for one in instance.get_asset_records(keys)}
-    tags: dict[str, str] = {}
-    for key in keys:
-        name = "/".join(key.path)
-        version, event = newest.get(key, (NEVER_SEEN, NO_EVENT))
-        tags[f"dagster/input_data_version/{name}"] = version
-        tags[f"dagster/input_event_pointer/{name}"] = event
-    return tags
+    return NewestInputs(instance, [loaded]).tags(loaded)
+
+
+class NewestInputs:
+    """The newest event of each input of several assets, read together and not before it is asked.
+
+    Args:
+        instance: Where the events are.
+        members: Whose inputs.
+    """
+
+    def __init__(self, instance: dg.DagsterInstance, members: Iterable[Loaded]) -> None:
+        self._instance = instance
+        self._stale = {dep.asset_key for one in members for dep in one.spec.deps}
+        self._inputs = frozenset(self._stale)
+        self._newest: dict[dg.AssetKey, tuple[str, str]] = {}
+        self._lock = threading.Lock()
+
+    def has_changed(self, key: dg.AssetKey) -> None:
+        """Note that an asset has a new event."""
+        with self._lock:
+            if key in self._inputs:
+                self._stale.add(key)
+
+    def tags(self, loaded: Loaded) -> Mapping[str, str]:
+        """Return the tags for one of the members, as of now."""
+        keys = [dep.asset_key for dep in loaded.spec.deps]
+        with self._lock:
+            if not self._stale.isdisjoint(keys):
+                self._read()
+            newest = [self._newest.get(key, (NEVER_SEEN, NO_EVENT)) for key in keys]
+        tags: dict[str, str] = {}
+        for key, (version, event) in zip(keys, newest, strict=True):
+            name = "/".join(key.path)
+            tags[f"dagster/input_data_version/{name}"] = version
+            tags[f"dagster/input_event_pointer/{name}"] = event
+        return tags
+
+    def _read(self) -> None:
+        for record in self._instance.get_asset_records(list(self._stale)):
+            self._newest[record.asset_entry.asset_key] = _newest(record)
+        self._stale.clear()
 
 
 def _newest(record: Any) -> tuple[str, str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from datacoolie_core import clock
 from datacoolie_core.run.events import (
     ChunkFinished,
     DataflowFinished,
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
     from datacoolie_core.metadata.models import Dataflow
     from datacoolie_core.run.events import Event
     from datacoolie_core.run.results import DataflowResult
+
+
+_SECONDS_BETWEEN_SUMS = 5
 
 
 class RunLog:
@@ -62,6 +68,43 @@ class RunLog:
         )
         rows = f" ({counts})" if counts else ""
         self._log.info(f"{head}{chunk}{result.status}{reason}{rows}")
+
+
+class GroupLog(RunLog):
+    """A listener that writes what happens to many dataflows: a line for what went wrong, and sums.
+
+    A line costs as much as the event that records a dataflow, so those that went well have none.
+
+    Args:
+        log: The log of a step.
+        total: How many dataflows it loads.
+    """
+
+    def __init__(self, log: dg.DagsterLogManager, total: int) -> None:
+        super().__init__(log)
+        self._total = total
+        self._ended: Counter[str] = Counter()
+        self._told_at = clock.monotonic()
+        self._lock = threading.Lock()
+
+    def __call__(self, event: Event) -> None:
+        """Write an event, if it is not one of those that each dataflow has."""
+        if isinstance(event, Message | RetryScheduled):
+            super().__call__(event)
+        elif isinstance(event, DataflowFinished | ChunkFinished) and event.result.error:
+            self._finished(event.result)
+        if isinstance(event, DataflowFinished):
+            self._count(event.result)
+
+    def _count(self, result: DataflowResult) -> None:
+        with self._lock:
+            self._ended[result.status] += 1
+            ended, now = self._ended.total(), clock.monotonic()
+            if ended < self._total and now - self._told_at < _SECONDS_BETWEEN_SUMS:
+                return
+            self._told_at = now
+            counts = ", ".join(f"{count:,} {status}" for status, count in self._ended.items())
+        self._log.info(f"{ended:,} of {self._total:,} dataflows have ended: {counts}")
 
 
 def _head(dataflow: Dataflow | None) -> str:

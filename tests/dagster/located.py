@@ -7,6 +7,7 @@ import dagster as dg
 
 from datacoolie_dagster import build_datacoolie_definitions
 
+LOGGED = {"resources": {"datacoolie": {"config": {"log_path": "logs"}}}}
 IN_PROCESS = {"execution": {"config": {"in_process": {}}}}
 MULTIPROCESS = {"execution": {"config": {"multiprocess": {"max_concurrent": 2}}}}
 
@@ -47,7 +48,7 @@ def execute(lake, *keys: str, retries: int = 0, executor=IN_PROCESS, **options):
     return dg.execute_job(
         job,
         instance=lake.instance,
-        run_config={**executor, **options.pop("run_config", {})},
+        run_config={**LOGGED, **executor, **options.pop("run_config", {})},
         asset_selection=[dg.AssetKey(key.split("/")) for key in keys] or None,
         **options,
     )
