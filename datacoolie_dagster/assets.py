@@ -10,6 +10,7 @@ from pydantic import Field
 from datacoolie_dagster.group_steps import load_group
 from datacoolie_dagster.groups import Grouping
 from datacoolie_dagster.names import safe_name, short_hash
+from datacoolie_dagster.pools import pool_of
 from datacoolie_dagster.project import Loaded, Project
 from datacoolie_dagster.resources import DataCoolieResource
 from datacoolie_dagster.steps import Request, load_asset
@@ -86,7 +87,12 @@ def _asset(project: Project, loaded: Loaded, name: str) -> dg.AssetsDefinition:
 
 
 def _whole(project: Project, loaded: Loaded, name: str) -> dg.AssetsDefinition:
-    @dg.multi_asset(name=name, outs={"result": _asset_out(loaded.spec)}, ins=_ins(loaded.spec.deps))
+    @dg.multi_asset(
+        name=name,
+        pool=pool_of(loaded.dataflow),
+        outs={"result": _asset_out(loaded.spec)},
+        ins=_ins(loaded.spec.deps),
+    )
     def load(
         context: dg.AssetExecutionContext, config: LoadConfig, datacoolie: DataCoolieResource
     ) -> dg.MaterializeResult[Any]:
@@ -99,6 +105,7 @@ def _whole(project: Project, loaded: Loaded, name: str) -> dg.AssetsDefinition:
 def _partitioned(project: Project, loaded: Loaded, name: str) -> dg.AssetsDefinition:
     @dg.multi_asset(
         name=name,
+        pool=pool_of(loaded.dataflow),
         outs={"result": _asset_out(loaded.spec)},
         ins=_ins(loaded.spec.deps),
         partitions_def=loaded.spec.partitions_def,

@@ -6,7 +6,8 @@ depends on a failed one follows ``on_upstream_failure`` (docs/dagster.md, "Granu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from datacoolie_core import clock
 from datacoolie_core.run.events import ChunkFinished, DataflowStarted
 from datacoolie_dagster.load_recorder import LoadRecorder
 from datacoolie_dagster.partitions import is_open, replay_windows, windows_for
+from datacoolie_dagster.pools import slots_for
 from datacoolie_dagster.project import recorded_keys, resumed_runs
 from datacoolie_dagster.provenance import NewestInputs
 from datacoolie_dagster.recording import ChunkRecorder, counter, earlier_chunks, record_failure
@@ -164,9 +166,19 @@ class _GroupStep:
             if upstream
         }
 
-    def _open(self, todo: Sequence[Loaded], recorder: Callable[[Event], None]) -> DataCoolieDriver:
+    @contextmanager
+    def _open(
+        self, todo: Sequence[Loaded], recorder: Callable[[Event], None]
+    ) -> Generator[DataCoolieDriver]:
         flows = [one.dataflow for one in todo]
-        return self.project.open(self.context, self.resource, flows, listeners=[recorder])
+        step = str(self.context.op_execution_context.op_handle)
+        with (
+            slots_for(self.context.instance, self.context.run.run_id, step, flows) as slots,
+            self.project.open(
+                self.context, self.resource, flows, listeners=[slots, recorder]
+            ) as driver,
+        ):
+            yield driver
 
     def _note(self, results: Sequence[DataflowResult], problems: Sequence[Exception]) -> None:
         if problems:

@@ -113,7 +113,7 @@ def share_out(
         graph: The core's.
         partitions: Dataflow id → its partitions, None for none.
         granularity: ``auto`` takes groups with more than ``NARROW`` order edges together, ``group``
-            every group, ``dataflow`` none.
+            every group, ``dataflow`` none. A dataflow's own option wins.
     """
     active = {one.dataflow_id for one in graph.dataflows if skip_reason(one) is None}
     buckets = dict(_loaded_buckets(graph, active))
@@ -124,16 +124,15 @@ def share_out(
         for one in bucket
     }
     wide = frozenset(group for group, kept in buckets.items() if _order_edges(kept) > NARROW)
-    together = {"auto": wide, "group": frozenset(buckets), "dataflow": frozenset[int]()}
-    groups = [group for group in buckets if group in together[granularity]]
+    kept = {group: _sharing(graph, it, granularity, group in wide) for group, it in buckets.items()}
     whole = Grouping(
         graph,
-        wide=wide & together[granularity],
+        wide=frozenset(group for group in wide if kept[group]),
         _waits=waiting_edges(graph, active),
         _buckets=buckets,
         _place=place,
     )
-    steps = [step for group in groups for step in _cut(buckets[group], partitions)]
+    steps = [step for it in kept.values() if it for step in _cut(it, partitions)]
     rank = {one.dataflow_id: index for index, one in enumerate(graph.dataflows)}
     ordered = [tuple(sorted(step, key=rank.__getitem__)) for step in steps if len(step) > 1]
     return _untangled(whole, ordered, active)
@@ -143,6 +142,19 @@ def _loaded_buckets(graph: Graph, active: set[str]) -> Iterator[tuple[int, list[
     for group, buckets in graph.order_groups.items():
         kept = [[one for one in bucket if one in active] for bucket in buckets]
         yield group, [bucket for bucket in kept if bucket]
+
+
+def _sharing(
+    graph: Graph, buckets: Sequence[Sequence[str]], granularity: Granularity, is_wide: bool
+) -> list[list[str]]:
+    """Return the buckets of a group without dataflows that have a step of their own."""
+    default = granularity if granularity != "auto" else "group" if is_wide else "dataflow"
+    wanted = {one: graph.by_id[one].options.granularity for bucket in buckets for one in bucket}
+    found = [
+        [one for one in it if (default if wanted[one] == "auto" else wanted[one]) == "group"]
+        for it in buckets
+    ]
+    return [bucket for bucket in found if bucket]
 
 
 def _order_edges(buckets: Sequence[Sequence[str]]) -> int:

@@ -11,6 +11,7 @@ import dagster as dg
 from datacoolie_core.errors import SelectionError
 from datacoolie_core.plan.selection import select
 from datacoolie_dagster.load_recorder import LoadRecorder
+from datacoolie_dagster.pools import slots_for
 from datacoolie_dagster.project import recorded_keys, resumed_runs
 from datacoolie_dagster.steps import failure_of_many, told_whole
 
@@ -59,9 +60,11 @@ def load_stage(
     members = {one: project.loaded[one] for one in request.dataflow_ids}
     recorder = LoadRecorder(context, members)
     everything = [one.dataflow for one in members.values()]
+    step = str(context.op_handle)
     with (
         told_whole(),
-        project.open(context, resource, everything, listeners=[recorder]) as driver,
+        slots_for(context.instance, context.run.run_id, step, everything) as slots,
+        project.open(context, resource, everything, listeners=[slots, recorder]) as driver,
     ):
         chosen, broken = _chosen(driver, project, request)
         recorder.driver = driver

@@ -95,6 +95,8 @@ class SourceOptions(Model):
     """Rows above it do not move the watermark: now, now + 1d or a timestamp."""
     file_registry: bool = False
     """Whether each file is remembered, so that a late one is loaded too."""
+    pool: str | None = None
+    """The Dagster pool whose slots say how many read at once; for databases and APIs the connection's name."""
 
 
 class DestinationOptions(Model):
