@@ -27,10 +27,18 @@ def zipped(reading, name: str, members: dict[str, str]):
 
 
 def test_everything_is_text_unless_the_options_say_else(reading):
+    """csv-leading-zero-codes."""
     reading.write("t/a.csv", "code,town\n0870,Northvale\n0001,Alder\n")
     assert reading.rows(reading.flow()) == [("0870", "Northvale"), ("0001", "Alder")]
     inferred = reading.flow(options={"inferSchema": True})
     assert reading.rows(inferred) == [(870, "Northvale"), (1, "Alder")]
+
+
+def test_a_declared_text_keeps_its_zeros_among_inferred_columns(reading):
+    """csv-leading-zero-codes, csv-declared-columns-other-order: hints go by name."""
+    reading.write("t/a.csv", "n,code\n1,0870\n2,0001\n")
+    flow = reading.flow(options={"inferSchema": True}, hints={"code": "string", "n": "int"})
+    assert reading.rows(flow) == [("1", "0870"), ("2", "0001")]
 
 
 @pytest.mark.parametrize("names", [["a"], ["a", "b"]])

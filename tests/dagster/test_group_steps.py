@@ -213,6 +213,7 @@ def test_a_repeat_of_the_step_loads_only_what_is_missing(groups, monkeypatch):
 
 @pytest.mark.parametrize("executor", [IN_PROCESS, MULTIPROCESS], ids=["in process", "processes"])
 def test_a_resumed_run_loads_what_its_parent_has_not(groups, executor):
+    """retry-good-siblings-again."""
     break_(groups, "a1")
     first = execute(groups, executor=executor)
     groups.csv("a1", "5,2024-01-01")
