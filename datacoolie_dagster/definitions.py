@@ -43,6 +43,7 @@ def build_datacoolie_definitions(
     on_invalid: OnInvalid = "fail",
     environment: str | None = None,
     block_on_bad_rows: bool = False,
+    executor: dg.ExecutorDefinition | None = None,
 ) -> dg.Definitions:
     """Return assets, jobs and the resource for the dataflows of a metadata scope.
 
@@ -65,6 +66,8 @@ def build_datacoolie_definitions(
             ``DATACOOLIE_ENV``, else ``env`` in ``datacoolie.toml``. Steps must run with the same.
         block_on_bad_rows: Whether rows in quarantine fail the asset's check, and what depends on
             the asset is not loaded in that run; else the check warns.
+        executor: Runs the steps; by default Dagster's own, or with group steps one that starts a
+            step when all that it needs was put out (docs/dagster.md, "Granularity").
 
     Returns:
         Definitions to use as they are, or to merge with others.
@@ -103,7 +106,7 @@ def build_datacoolie_definitions(
         asset_checks=build_quarantine_checks(project, blocking=block_on_bad_rows),
         jobs=build_jobs(project, taken=project.steps.values()),
         resources={"datacoolie": _resource(run_config, state, root)},
-        executor=group_executor() if assets.grouping.steps else None,
+        executor=executor or (group_executor() if assets.grouping.steps else None),
     )
 
 

@@ -18,32 +18,40 @@ def write(lake) -> None:
     (lake.root / "location.json").write_text(json.dumps(document))
 
 
-def definitions_of(root: str) -> dg.Definitions:
+def definitions_of(root: str, *, dask: bool = False) -> dg.Definitions:
     """Return the definitions of a lake's folder."""
     from datacoolie_core.metadata.loader import metadata_from_documents
 
+    executor = None
+    if dask:
+        from dagster_dask import dask_executor
+
+        executor = dask_executor
+
     document = json.loads((Path(root) / "location.json").read_text())
     metadata = metadata_from_documents([("flows.json", document["metadata"])])
-    return build_datacoolie_definitions(metadata, project_dir=root, **document["arguments"])
+    return build_datacoolie_definitions(
+        metadata, project_dir=root, executor=executor, **document["arguments"]
+    )
 
 
-def job_of(root: str, retries: int) -> dg.JobDefinition:
+def job_of(root: str, retries: int, dask: bool) -> dg.JobDefinition:
     """Return a job of all assets."""
     policy = dg.RetryPolicy(max_retries=retries) if retries else None
     selection = dg.AssetSelection.all()
     job = dg.define_asset_job("everything", selection=selection, op_retry_policy=policy)
-    merged = dg.Definitions.merge(definitions_of(root), dg.Definitions(jobs=[job]))
+    merged = dg.Definitions.merge(definitions_of(root, dask=dask), dg.Definitions(jobs=[job]))
     return merged.resolve_job_def("everything")
 
 
-def execute(lake, *keys: str, retries: int = 0, executor=IN_PROCESS, **options):
+def execute(lake, *keys: str, retries: int = 0, executor=IN_PROCESS, dask: bool = False, **options):
     """Run all assets of a lake, or some, by the executor of its definitions."""
     write(lake)
     job = dg.build_reconstructable_job(
         "tests.dagster.located",
         "job_of",
         reconstructor_working_directory=str(Path(__file__).parents[2]),
-        reconstructable_args=(str(lake.root), retries),
+        reconstructable_args=(str(lake.root), retries, dask),
     )
     return dg.execute_job(
         job,
