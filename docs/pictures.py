@@ -34,8 +34,10 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-sys.path.insert(0, str(ROOT / "examples" / "flights"))
+sys.path[:0] = [str(ROOT / "examples" / "flights"), str(ROOT)]
 import ui  # noqa: E402
+
+from tests.ui.large_project import make_large  # noqa: E402
 
 
 def free_port() -> int:
@@ -95,6 +97,15 @@ def take_bad_rows(page: Page, url: str) -> None:
     shoot(page, "bad-rows", clip={"x": 240, "y": 0, "width": 1400, "height": 860})
 
 
+def take_large(page: Page, url: str) -> None:
+    """Take the picture of a thousand assets, one group of them unfolded."""
+    page.goto(f"{url}/asset-groups?expanded=global%40global%3Abronze")
+    skip_dialog(page)
+    page.get_by_text("table_250", exact=True).filter(visible=True).first.wait_for()
+    time.sleep(5)  # noqa: TID251 - the layout of a large graph takes its time
+    shoot(page, "large-graph")
+
+
 def make_bad_rows(folder: Path) -> Path:
     """Load the example of the page on bad rows; return its workspace file."""
     text = (Path(__file__).parent / "bad-rows.md").read_text("utf-8")
@@ -145,13 +156,17 @@ def photograph(
 
 def main() -> int:
     """Take the pictures of the example as its demo left it, and of a load with bad rows."""
-    wanted = set(sys.argv[1:]) or {"example", "bad-rows"}
+    wanted = set(sys.argv[1:]) or {"example", "bad-rows", "large"}
     if "example" in wanted:
         ui.prepare_home()
         photograph(take)
     if "bad-rows" in wanted:
         with TemporaryDirectory() as folder:
             photograph(take_bad_rows, make_bad_rows(Path(folder)), Path(folder) / "home")
+    if "large" in wanted:
+        with TemporaryDirectory() as folder:
+            make_large(Path(folder))
+            photograph(take_large, Path(folder) / "workspace.yaml", Path(folder) / "home")
     return 0
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tests.ui.conftest import Server, free_port, is_up
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parents[2]
 CODE = """
@@ -196,9 +196,14 @@ def make(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def served(folder: Path) -> Iterator[Groups]:
-    """Serve a project: webserver and daemon, until the block ends."""
-    make(folder)
+def served(folder: Path, write: Callable[[Path], None] = make) -> Iterator[Groups]:
+    """Serve a project: webserver and daemon, until the block ends.
+
+    Args:
+        folder: Where the project is.
+        write: Writes it.
+    """
+    write(folder)
     port = free_port()
     server = Server(f"http://127.0.0.1:{port}", folder / "ui.log")
     command = [sys.executable, "-m", "dagster", "dev", "-w", "workspace.yaml"]
