@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from datacoolie_core.run.results import DataflowResult
 
 
+_TOLD = ("reading", "staging", "committing")
+"""Phases in which a long load may be; a line for each point would cost more than a small load."""
 _SECONDS_BETWEEN_SUMS = 5
 
 
@@ -43,7 +45,7 @@ class RunLog:
             self._log.log(event.level.upper(), f"{_head(event.dataflow)}{event.text}")
         elif isinstance(event, DataflowStarted):
             self._log.info(f"{_head(event.dataflow)}started")
-        elif isinstance(event, PhaseReached):
+        elif isinstance(event, PhaseReached) and event.phase in _TOLD:
             chunk = f" (chunk {event.window.key})" if event.window else ""
             self._log.debug(f"{_head(event.dataflow)}{event.phase}{chunk}")
         elif isinstance(event, RetryScheduled):
