@@ -20,18 +20,19 @@ class DataCoolieResource(dg.ConfigurableResource["DataCoolieResource"]):
     """
 
     max_workers: int = Field(
-        default=8, description="Dataflows that one incremental job loads at once."
+        default=8, description="Dataflows that a group step or an incremental job loads at once."
     )
     retry_count: int = Field(default=0, description="Attempts of the core after the first.")
     retry_delay: float = Field(
         default=5.0, description="Seconds before the second attempt; doubles, capped at 60."
     )
     stop_on_error: bool = Field(
-        default=False, description="After the first failure, an incremental job starts no more."
+        default=False,
+        description="After the first failure, a group step or an incremental job starts no more.",
     )
     on_upstream_failure: Literal["continue", "block"] = Field(
         default="continue",
-        description="Within an incremental job: load against the last good version, or skip.",
+        description="Load against the last good version of what failed, or skip.",
     )
     allowed_function_prefixes: list[str] = Field(
         default=[],
