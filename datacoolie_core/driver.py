@@ -395,5 +395,6 @@ class DataCoolieDriver:
         return self._work.context(graph or self.graph, run_id, full_refresh=full_refresh)
 
 
-create_driver = DataCoolieDriver
-"""The driver, under the framework's name for it."""
+def create_driver(*arguments: Any, **settings: Any) -> DataCoolieDriver:
+    """Return a driver; arguments, rules and errors are those of :class:`DataCoolieDriver`."""
+    return DataCoolieDriver(*arguments, **settings)
