@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datacoolie_dagster.component import DataCoolieComponent
 from datacoolie_dagster.definitions import build_datacoolie_definitions
 from datacoolie_dagster.resources import DataCoolieResource
+from datacoolie_dagster.state_backed import StateBackedDataCoolieComponent
 from datacoolie_dagster.translator import (
     DagsterDataCoolieTranslator,
     DataflowTranslatorData,
@@ -15,9 +17,11 @@ from datacoolie_dagster.watermarks import AssetMetadataStateStore
 __all__ = [
     "AssetMetadataStateStore",
     "DagsterDataCoolieTranslator",
+    "DataCoolieComponent",
     "DataCoolieResource",
     "DataflowTranslatorData",
     "SourceTranslatorData",
+    "StateBackedDataCoolieComponent",
     "UpstreamAsset",
     "build_datacoolie_definitions",
 ]

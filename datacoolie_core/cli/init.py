@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import json
-from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from datacoolie_core.errors import SettingsError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from importlib.resources.abc import Traversable
-
-_SUFFIX = ".in"
-"""Ends the names of templates that tools would else take for files of their own."""
-
-_NAME = "@NAME@"
-_DOTTED = {"gitignore": ".gitignore"}
+from datacoolie_core.project_files import project_files, write_project_files
 
 
 def init(
@@ -43,7 +33,7 @@ def init(
     folder = Path(path)
     _check(folder, force=force)
     title = name or folder.resolve().name or "lakehouse"
-    written, kept = _make(folder, title, [*_templates("project"), *_more(example)])
+    written, kept = write_project_files(folder, title, project_files(example=example))
     if as_json:
         document = {
             "version": 1,
@@ -73,46 +63,6 @@ def _check(folder: Path, *, force: bool) -> None:
             remedy="Name another one, or give --force: what is there stays as it is.",
             code="folder_not_empty",
         )
-
-
-def _more(example: bool) -> Iterator[tuple[str, str]]:
-    return _templates("example") if example else iter(())
-
-
-def _templates(kind: str) -> Iterator[tuple[str, str]]:
-    """Yield the path of each file of a project, and its text."""
-    root = files("datacoolie_core").joinpath("templates", kind)
-    for path, file in _walk(root, ""):
-        yield path, file.read_text("utf-8")
-
-
-def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
-    for one in sorted(folder.iterdir(), key=lambda item: item.name):
-        if one.is_dir():
-            if one.name != "__pycache__":
-                yield from _walk(one, f"{prefix}{one.name}/")
-            continue
-        name = one.name.removesuffix(_SUFFIX)
-        yield f"{prefix}{_DOTTED.get(name, name)}", one
-
-
-def _make(
-    folder: Path, title: str, templates: list[tuple[str, str]]
-) -> tuple[list[str], list[str]]:
-    """Write files; return those written and those that were there."""
-    written: list[str] = []
-    kept: list[str] = []
-    for path, text in templates:
-        target = folder / path
-        if target.exists():
-            kept.append(path)
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        # in quotes it is a string of YAML, in which JSON's escapes mean the same
-        filled = text.replace(f'"{_NAME}"', json.dumps(title)).replace(_NAME, title)
-        target.write_text(filled, "utf-8", newline="\n")
-        written.append(path)
-    return written, kept
 
 
 def _tell(folder: Path, title: str, written: list[str], kept: list[str]) -> None:
