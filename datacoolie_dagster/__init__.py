@@ -12,6 +12,7 @@ from datacoolie_dagster.translator import (
     SourceTranslatorData,
     UpstreamAsset,
 )
+from datacoolie_dagster.warm import warm_executor
 from datacoolie_dagster.watermarks import AssetMetadataStateStore
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "StateBackedDataCoolieComponent",
     "UpstreamAsset",
     "build_datacoolie_definitions",
+    "warm_executor",
 ]

@@ -13,6 +13,7 @@ from datacoolie_core.metadata.identity import destination_identity
 from datacoolie_core.plan.edges import Edge
 from datacoolie_core.plan.selection import shard_of, skip_reason
 from datacoolie_dagster.automation import Moving, condition_of
+from datacoolie_dagster.collector import collector_paused
 from datacoolie_dagster.definition_problems import (
     clash_problem,
     problems_of,
@@ -61,6 +62,7 @@ class AssetGraph:
         return {spec.key for spec in specs}
 
 
+@collector_paused()
 def build_asset_graph(
     graph: Graph,
     translator: DagsterDataCoolieTranslator,

@@ -16,6 +16,7 @@ from datacoolie_core.settings import find_project_dir, load_settings
 from datacoolie_dagster.asset_graph import build_asset_graph
 from datacoolie_dagster.assets import build_assets, step_names
 from datacoolie_dagster.checks import build_quarantine_checks
+from datacoolie_dagster.collector import collector_paused
 from datacoolie_dagster.executors import group_executor
 from datacoolie_dagster.jobs import build_jobs
 from datacoolie_dagster.project import Project
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from datacoolie_dagster.groups import Granularity
 
 
+@collector_paused()
 def build_datacoolie_definitions(
     metadata: Metadata | str | Path | Sequence[str | Path],
     *,

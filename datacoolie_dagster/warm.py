@@ -12,6 +12,7 @@ import os
 import pickle
 import sys
 import tempfile
+from functools import cache
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ PLAN = "DATACOOLIE_WARM_STEPS"
 """The environment variable that names the file from which the server learns what to build."""
 
 
+@cache
 def warm_executor() -> dg.ExecutorDefinition:
     """Return an executor for definitions with many dataflows, or with group steps.
 
@@ -42,7 +44,8 @@ def warm_executor() -> dg.ExecutorDefinition:
     be forked.
 
     Returns:
-        It takes the same config as Dagster's own: ``in_process`` or ``multiprocess``.
+        It takes the same config as Dagster's own: ``in_process`` or ``multiprocess``. It is one
+        object, since Dagster merges no definitions with several.
     """
     default: Any = dg.multi_or_in_process_executor
     return dg.ExecutorDefinition(

@@ -53,7 +53,7 @@ def _hand_over(job: Any) -> None:
 
     Dagster remembers them by a hash that does not survive the way from one process to another.
     """
-    kind: Any = type(job)
+    kind: Any = job.__class__
     repository, definition = job.get_repository_definition(), job.get_definition()
     kind.get_repository_definition = _known(job, repository, kind.get_repository_definition)
     kind.get_definition = _known(job, definition, kind.get_definition)
@@ -74,12 +74,15 @@ def _import(names: Iterable[str]) -> None:
 def _warn_of_threads() -> None:
     tasks = Path("/proc/self/task")
     if tasks.is_dir() and len(list(tasks.iterdir())) > 1:
-        print(
-            "DataCoolie: a module that the definitions import starts threads, and steps are forked "
-            "from this process. Import it within functions, or set start_method: {spawn: {}} in "
-            "the executor's config.",
-            file=sys.stderr,
+        _say(
+            "a module that the definitions import starts threads, and steps are forked from this "
+            "process. Import it within functions, or set start_method: {spawn: {}} in the "
+            "executor's config."
         )
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"DataCoolie: {text}\n")
 
 
 def _start() -> None:
@@ -88,8 +91,8 @@ def _start() -> None:
         return
     try:
         warm_up(Path(name))
-    except Exception as error:
-        print(f"DataCoolie: steps start slowly: {error!r}", file=sys.stderr)
+    except Exception as error:  # noqa: BLE001 - whatever it is, steps can do without
+        _say(f"steps start slowly, since the definitions were not built ahead: {error!r}")
     _warn_of_threads()
 
 

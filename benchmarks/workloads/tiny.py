@@ -20,7 +20,9 @@ WORKERS = 2
 PROMISE = Promise("thread pool", wall=1.5)
 
 
-def _source() -> Path:
+def source() -> Path:
+    """Return the folder of the sources, made once."""
+
     def make(folder: Path) -> None:
         for flow in range(FLOWS):
             (folder / f"s{flow:04d}").mkdir()
@@ -33,7 +35,7 @@ def _source() -> Path:
 
 def generate() -> None:
     """Make a source folder for each dataflow."""
-    _source()
+    source()
 
 
 def prepare(folder: Path) -> None:
@@ -45,7 +47,7 @@ def hand_written(folder: Path) -> None:
     from deltalake import write_deltalake
 
     def one(flow: int) -> None:
-        batch = pl.scan_parquet(_source() / f"s{flow:04d}" / "part.parquet").collect()
+        batch = pl.scan_parquet(source() / f"s{flow:04d}" / "part.parquet").collect()
         write_deltalake(str(folder / f"t{flow:04d}"), batch.to_arrow(), mode="overwrite")
 
     with ThreadPoolExecutor(WORKERS) as pool:
@@ -58,7 +60,7 @@ def product(folder: Path) -> None:
     for flow in range(FLOWS):
         one = ours.dataflow(
             f"f{flow:04d}",
-            _source() / f"s{flow:04d}",
+            source() / f"s{flow:04d}",
             folder / f"t{flow:04d}",
             load_type="overwrite",
         )

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from datacoolie_core.cli.check import check
 from datacoolie_core.cli.convert import convert
+from datacoolie_core.cli.graph import graph
 from datacoolie_core.cli.init import init
 from datacoolie_core.cli.maintain import maintain
 from datacoolie_core.cli.plan import plan
@@ -44,6 +45,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.command()(check)
+app.command()(graph)
 app.command()(plan)
 app.command()(run)
 app.add_typer(watermark_app, name="watermark")
@@ -95,10 +97,13 @@ def _document(error: DataCoolieError) -> dict[str, Any]:
         document["problems"] = [
             {
                 "source": one.source,
+                "line": one.line,
+                "sheet": one.sheet,
                 "dataflow": one.dataflow,
                 "field": one.field,
                 "message": one.message,
                 "suggestion": one.suggestion,
+                "severity": one.severity,
             }
             for one in error.problems
         ]
