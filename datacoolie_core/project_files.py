@@ -6,6 +6,8 @@ import json
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from datacoolie_core.metadata.json_schema import schema_text
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from importlib.resources.abc import Traversable
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
 
 _SUFFIX = ".in"
 """Ends the names of templates that tools would else take for files of their own."""
+
+SCHEMA_FILE = "metadata.schema.json"
+"""What the first line of the metadata's files names, for editors."""
 
 _NAME = "@NAME@"
 _DOTTED = {"gitignore": ".gitignore"}
@@ -28,6 +33,7 @@ def project_files(*, example: bool = False) -> Iterator[tuple[str, str]]:
         root = files("datacoolie_core").joinpath("templates", kind)
         for path, file in _walk(root, ""):
             yield path, file.read_text("utf-8")
+    yield SCHEMA_FILE, schema_text()
 
 
 def write_project_files(

@@ -9,9 +9,9 @@ import dagster as dg
 from dagster.components import scaffold_component
 from pydantic import BaseModel, Field
 
-from datacoolie_core.project_files import project_files, write_project_files
+from datacoolie_core.project_files import SCHEMA_FILE, project_files, write_project_files
 
-_BESIDE = ("metadata/", "data/", "sql/", ".gitignore")
+_BESIDE = ("metadata/", "data/", "sql/", ".gitignore", SCHEMA_FILE)
 """What of a new project belongs beside a ``defs.yaml``; the rest makes a project of its own."""
 
 _PYTHON = """\

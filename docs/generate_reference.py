@@ -1,6 +1,6 @@
 """Writes what the reference pages say from the code that says it first.
 
-docs/reference/metadata.md comes from the pydantic model, the tables of options in
+docs/reference/metadata.md and metadata.schema.json come from the pydantic model, the tables of options in
 docs/reference/cli.md from the command line. Run without arguments to write the pages, with
 ``--check`` to see whether they are up to date.
 """
@@ -19,6 +19,7 @@ from pydantic_core import PydanticUndefined
 
 from datacoolie_core.cli.main import app
 from datacoolie_core.metadata import models, options, transform
+from datacoolie_core.metadata.json_schema import schema_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -171,6 +172,7 @@ def pages() -> dict[Path, str]:
     cli = REFERENCE / "cli.md"
     return {
         REFERENCE / "metadata.md": metadata_page(),
+        REFERENCE / "metadata.schema.json": schema_text(),
         cli: cli_page(cli.read_text(encoding="utf-8")),
     }
 

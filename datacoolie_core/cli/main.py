@@ -22,6 +22,7 @@ from datacoolie_core.cli.maintain import maintain
 from datacoolie_core.cli.plan import plan
 from datacoolie_core.cli.replay import replay
 from datacoolie_core.cli.run import run
+from datacoolie_core.cli.schema import schema
 from datacoolie_core.cli.watermark import app as watermark_app
 from datacoolie_core.errors import (
     BusyError,
@@ -53,6 +54,7 @@ app.command()(maintain)
 app.command()(replay)
 app.command()(convert)
 app.command()(init)
+app.command()(schema)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
