@@ -16,7 +16,6 @@ from pydantic import Field
 from datacoolie_core.metadata.models import Dataflow, Metadata
 from datacoolie_core.run.config import DataCoolieRunConfig
 from datacoolie_dagster.definitions import build_datacoolie_definitions
-from datacoolie_dagster.executors import group_executor
 from datacoolie_dagster.resources import DataCoolieResource
 from datacoolie_dagster.translator import (
     DagsterDataCoolieTranslator,
@@ -201,7 +200,7 @@ def _mergeable(made: dg.Definitions) -> dg.Definitions:
         schedules=made.schedules,
         sensors=made.sensors,
         resources=resources,
-        executor=None if made.executor is None else _same_executor(),
+        executor=made.executor,
         loggers=made.loggers,
         metadata=made.metadata,
     )
@@ -210,11 +209,6 @@ def _mergeable(made: dg.Definitions) -> dg.Definitions:
 @cache
 def _same(settings: str) -> DataCoolieResource:
     return DataCoolieResource(**json.loads(settings))
-
-
-@cache
-def _same_executor() -> dg.ExecutorDefinition:
-    return group_executor()
 
 
 class _ComponentTranslator(DagsterDataCoolieTranslator):

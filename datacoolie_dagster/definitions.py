@@ -17,12 +17,12 @@ from datacoolie_dagster.asset_graph import build_asset_graph
 from datacoolie_dagster.assets import build_assets, step_names
 from datacoolie_dagster.checks import build_quarantine_checks
 from datacoolie_dagster.collector import collector_paused
-from datacoolie_dagster.executors import group_executor
 from datacoolie_dagster.jobs import build_jobs
 from datacoolie_dagster.project import Project
 from datacoolie_dagster.quarantine import broken_assets, failing_asset
 from datacoolie_dagster.resources import DataCoolieResource
 from datacoolie_dagster.translator import DagsterDataCoolieTranslator
+from datacoolie_dagster.warm import warm_executor
 
 if TYPE_CHECKING:
     from datacoolie_core.metadata.scope import OnInvalid
@@ -108,7 +108,7 @@ def build_datacoolie_definitions(
         asset_checks=build_quarantine_checks(project, blocking=block_on_bad_rows),
         jobs=build_jobs(project, taken=project.steps.values()),
         resources={"datacoolie": _resource(run_config, state, root)},
-        executor=executor or (group_executor() if assets.grouping.steps else None),
+        executor=executor or (warm_executor() if assets.grouping.steps else None),
     )
 
 

@@ -353,6 +353,7 @@ def test_order_wins_over_lineage_through_other_dataflows_too() -> None:
 
 
 def test_two_lineage_edges_against_each_other_are_a_cycle() -> None:
+    """Case ui-lineage-of-mutual-dependency."""
     with pytest.raises(MetadataError, match="a -> b -> a"):
         graph_of(
             flow("a", reads="silver/b", writes="silver/a"),

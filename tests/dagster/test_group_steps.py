@@ -269,6 +269,7 @@ def test_a_backfill_of_a_group_loads_every_month_of_each_in_one_step(lake):
 
 
 def test_a_failed_month_of_one_dataflow_stops_it_alone_and_a_resume_goes_on(lake):
+    """Case ui-status-disagrees."""
     lake.arguments["granularity"] = "group"
     partitioned(lake, "p0", "p1")
     lake.csv("p1", *BROKEN_MARCH)
