@@ -2,52 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
-_OPTIONAL = re.compile(r"\[[^\]]*\]")
+from datacoolie_core.metadata.dialect.conditions import CONDITIONS, HASHES, LISTS
+from datacoolie_core.metadata.dialect.numbers import CASTS, NUMBERS
+from datacoolie_core.metadata.dialect.texts import PATTERNS, TEXTS
+from datacoolie_core.metadata.dialect.times import EPOCHS, PARTS, TIMES
 
-
-@dataclass(frozen=True)
-class Function:
-    """One function.
-
-    Attributes:
-        names: Its name and its other names.
-        arguments: As the reference shows them; optional ones in brackets, ``...`` for any number.
-        says: What it gives, one sentence.
-        example: A call that stands for itself, without a column.
-    """
-
-    names: tuple[str, ...]
-    arguments: str
-    says: str
-    example: str
-
-    @property
-    def name(self) -> str:
-        """The name that the reference lists it under."""
-        return self.names[0]
-
-    @property
-    def least(self) -> int:
-        """How many arguments it needs."""
-        needed = _OPTIONAL.sub("", self.arguments).replace("...", "")
-        return len([part for part in needed.split(",") if part.strip()])
-
-    @property
-    def most(self) -> int | None:
-        """How many arguments it takes; None for any number."""
-        if "..." in self.arguments:
-            return None
-        plain = self.arguments.replace("[", "").replace("]", "")
-        return len([part for part in plain.split(",") if part.strip()])
-
-
-def function(names: str, arguments: str, says: str, example: str) -> Function:
-    """Return a function; its names are separated by commas."""
-    return Function(tuple(name.strip() for name in names.split(",")), arguments, says, example)
+if TYPE_CHECKING:
+    from datacoolie_core.metadata.dialect.function import Function
 
 
 @dataclass(frozen=True)
@@ -66,11 +31,6 @@ class Group:
 @cache
 def groups() -> tuple[Group, ...]:
     """Return all functions, in the order of the reference."""
-    from datacoolie_core.metadata.dialect.conditions import CONDITIONS, HASHES, LISTS
-    from datacoolie_core.metadata.dialect.numbers import CASTS, NUMBERS
-    from datacoolie_core.metadata.dialect.texts import PATTERNS, TEXTS
-    from datacoolie_core.metadata.dialect.times import EPOCHS, PARTS, TIMES
-
     return (
         Group("Conditions and nulls", CONDITIONS),
         Group("Text", TEXTS),

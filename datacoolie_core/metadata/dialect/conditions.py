@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datacoolie_core.metadata.dialect.catalogue import function
+from datacoolie_core.metadata.dialect.function import function
 
 CONDITIONS = (
     function("coalesce", "value, ...", "The first that is not null.", "coalesce(null, 2, 3)"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datacoolie_core.metadata.dialect.catalogue import function
+from datacoolie_core.metadata.dialect.function import function
 
 NUMBERS = (
     function("abs", "number", "Without its sign.", "abs(-2.5)"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datacoolie_core.metadata.dialect.catalogue import function
+from datacoolie_core.metadata.dialect.function import function
 
 TEXTS = (
     function("upper, ucase", "text", "The text in capital letters.", "upper('Straße 5')"),
