@@ -26,6 +26,8 @@ _LENIENT = {"step_dependency_config": {"require_upstream_step_success": False}}
 _PRELOAD = "datacoolie_dagster.warm_server"
 _NO_FORK = ("polars", "deltalake")
 """Modules that start threads when they are imported: a process that has them must not be forked."""
+_LONGEST_FOLDER = 68
+"""The server listens at a socket in the folder for temporary files, whose path may have 104 bytes."""
 PLAN = "DATACOOLIE_WARM_STEPS"
 """The environment variable that names the file from which the server learns what to build."""
 
@@ -70,7 +72,8 @@ def _create(context: dg.InitExecutorContext) -> Any:
 def _may_fork(config: Mapping[str, Any]) -> bool:
     """Say whether the way in which processes start is left to us, and the system knows ours."""
     chosen = config.get("start_method")
-    return chosen is None and "forkserver" in multiprocessing.get_all_start_methods()
+    known = "forkserver" in multiprocessing.get_all_start_methods()
+    return chosen is None and known and len(tempfile.gettempdir()) <= _LONGEST_FOLDER
 
 
 def _preload(context: dg.InitExecutorContext) -> list[str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from datacoolie_core.clock import utc_now
 from datacoolie_core.errors import StorageError, WriteError
+from datacoolie_core.writers.creation import create_table
 from datacoolie_core.writers.handles import refreshed
 from datacoolie_core.writers.log import LogEntry, entries_after
 from datacoolie_core.writers.objects import refuse_absent
@@ -192,22 +193,13 @@ def _explained(failure: Exception, others: Sequence[LogEntry], place: Place) -> 
 
 
 def _submit(table: DeltaTable | None, place: Place, request: WriteRequest, change: Change) -> None:
-    from deltalake.transaction import create_table_with_add_actions
-
     adds = [add_action(file) for file in change.added]
     properties = commit_properties(request, change.info, blind=change.blind)
     schema = delta_schema(change.schema)
     partition_by = list(change.partition_columns)
     if table is None:
-        create_table_with_add_actions(
-            place.uri,
-            schema,
-            adds,
-            mode="error",
-            partition_by=partition_by,
-            storage_options=place.options,
-            commit_properties=properties,
-        )
+        if not create_table(place, schema, adds, partition_by, properties):
+            raise LostRaceError("the table has just been made; its rows follow")
         return
     removes = [] if change.replace else [remove_action(file) for file in change.removed]
     table.create_write_transaction(

@@ -19,6 +19,7 @@ from datacoolie_core.writers.commit import (
     remove_action,
     settle,
 )
+from datacoolie_core.writers.creation import create_table
 from datacoolie_core.writers.staging import Layout, StagedFile, Staging
 from datacoolie_core.writers.tables import (
     LiveFile,
@@ -270,7 +271,6 @@ def commit(to: Quarantine, table: DeltaTable | None, change: Change, staging: St
 
 def _submit(to: Quarantine, table: DeltaTable | None, change: Change, token: str) -> None:
     from deltalake import CommitProperties, Transaction
-    from deltalake.transaction import create_table_with_add_actions
 
     blind = not change.removed
     properties = CommitProperties(
@@ -287,15 +287,8 @@ def _submit(to: Quarantine, table: DeltaTable | None, change: Change, token: str
     )
     added: list[Any] = [add_action(file) for file in change.added]
     if table is None:
-        create_table_with_add_actions(
-            to.uri,
-            delta_schema(SCHEMA),
-            added,
-            mode="error",
-            partition_by=[],
-            storage_options=to.place.options,
-            commit_properties=properties,
-        )
+        if not create_table(to.place, delta_schema(SCHEMA), added, [], properties):
+            raise LostRaceError("the quarantine has just been made; its rows follow")
         return
     table.create_write_transaction(
         [*added, *(remove_action(file) for file in change.removed)],

@@ -101,8 +101,10 @@ def test_rows_that_are_struck_out_stay_gone(struck):
 
 
 def test_a_row_that_breaks_a_constraint_changes_nothing(lake):
+    """Its own writer may leave a file that no commit names; maintenance deletes it."""
     FEATURES[0](lake)
+    before = lake.table.version(), lake.live()
     with pytest.raises(WriteError, match="break a constraint"):
         lake.load(pl.DataFrame({"id": [2, -1], "v": ["B", "x"]}), "merge_overwrite", keys=("id",))
     assert lake.rows() == [(1, "a"), (2, "b")]
-    assert lake.files() == lake.live()
+    assert (lake.table.version(), lake.live()) == before

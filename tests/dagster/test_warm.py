@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import dagster as dg
 import pytest
@@ -15,6 +16,7 @@ from datacoolie_dagster.warm import warm_executor
 BUILD = """
 import os, sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 import dagster as dg
 from datacoolie_dagster import build_datacoolie_definitions
 from datacoolie_dagster.warm import warm_executor
@@ -115,12 +117,22 @@ def test_no_step_builds_the_definitions_again_and_all_of_them_load_with_polars(
         assert project.rows(f"raw/f{index}")["doubled"].sum() == 999 * 1000
 
 
-def test_nothing_is_left_of_what_the_run_told_the_server(project, monkeypatch, tmp_path):
-    folder = tmp_path / "temporary"
+def test_nothing_is_left_of_what_the_run_told_the_server(project, monkeypatch):
+    with TemporaryDirectory(dir="/tmp") as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        run(project, IN_A_FILE, "-f", "flows.py")
+        assert not list(Path(folder).glob("datacoolie_*"))
+
+
+def test_a_folder_for_temporary_files_with_a_long_path_costs_warmth_alone(
+    project, monkeypatch, tmp_path
+):
+    """A socket's path has a limit; steps are then started as Dagster's own."""
+    folder = tmp_path / ("temporary-" * 8)
     folder.mkdir()
     monkeypatch.setenv("TMPDIR", str(folder))
     run(project, IN_A_FILE, "-f", "flows.py")
-    assert not list(folder.glob("datacoolie_*"))
+    assert len(processes(project, "builds")) == 1 + FLOWS + 1, "the run, and each of its steps"
 
 
 def test_definitions_that_import_polars_are_not_forked_and_their_steps_are_right(project):

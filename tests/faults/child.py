@@ -150,16 +150,16 @@ def _files(points: Points, pl: Any, pieces: Any) -> None:
 def _commits(points: Points) -> None:
     """``columns-added``, ``entry-written``: the log has a new entry, nobody knows yet."""
     import deltalake
-    import deltalake.transaction as transaction
     from deltalake.table import TableAlterer, TableMerger, TableOptimizer
+
+    from datacoolie_core.writers import creation
 
     def written(_: Any) -> None:
         points.hit("entry-written")
 
     table = deltalake.DeltaTable
     table.create_write_transaction = after(table.create_write_transaction, written)
-    for name in ("create_table_with_add_actions",):
-        setattr(transaction, name, after(getattr(transaction, name), written))
+    creation.publish = after(creation.publish, written)
     for name in ("write_deltalake",):
         setattr(deltalake, name, after(getattr(deltalake, name), written))
     TableMerger.execute = after(TableMerger.execute, written)
