@@ -16,9 +16,9 @@ import dagster as dg
 from datacoolie_core import clock
 from datacoolie_core.run.events import ChunkFinished, DataflowStarted
 from datacoolie_dagster.load_recorder import LoadRecorder
-from datacoolie_dagster.partitions import is_open, replay_windows, windows_for
+from datacoolie_dagster.partitions import running_window, windows_for
 from datacoolie_dagster.pools import slots_for
-from datacoolie_dagster.project import recorded_keys, resumed_runs
+from datacoolie_dagster.project import asked_partitions, recorded_keys, resumed_runs
 from datacoolie_dagster.provenance import NewestInputs
 from datacoolie_dagster.recording import ChunkRecorder, counter, earlier_chunks, record_failure
 from datacoolie_dagster.silent_output import is_known, silent_output
@@ -53,8 +53,9 @@ def load_group(
     step = _GroupStep(context, project, selected, resource, request)
     with told_whole():
         step.failed_before = Turn(context, project, selected).failed_before()
-        if step.is_keyed:
-            step.replay()
+        asked = asked_partitions(context, selected[0])
+        if asked:
+            step.replay(asked)
         else:
             step.load()
     bad = list(step.bad.values())
@@ -82,12 +83,6 @@ class _GroupStep:
     failed_before: FailedBefore = field(default_factory=dict[str, Mapping[str, str]])
     bad: dict[str, DataflowResult] = field(default_factory=dict[str, "DataflowResult"])
 
-    @property
-    def is_keyed(self) -> bool:
-        """Whether partitions are asked for, and the group has some."""
-        keyed = self.context.has_partition_key or self.context.has_partition_key_range
-        return keyed and self.members[0].spec.partitions_def is not None
-
     def load(self) -> None:
         """Load what is new in the dataflows that this run has not loaded yet."""
         done = recorded_keys(self.context, resumed_runs(self.context))
@@ -112,9 +107,9 @@ class _GroupStep:
                 recorder.record(one)
         self._note(result.dataflows, recorder.problems)
 
-    def replay(self) -> None:
+    def replay(self, keys: Sequence[str]) -> None:
         """Replay the partitions of all dataflows, in order; then load the running one up to now."""
-        keys, now = list(self.context.partition_keys), clock.utc_now()
+        now = clock.utc_now()
         windows = {_id(one): windows_for(one.dataflow, keys, now) for one in self.members}
         running = {} if self.request.reload else dict(_running(self.members, windows))
         self._chunks(
@@ -195,10 +190,9 @@ def _running(
 ) -> Iterator[tuple[str, str]]:
     """Yield dataflow id and the key of the asked partition that means up to now."""
     for one in members:
-        if is_open(one.dataflow):
-            last = replay_windows(one.dataflow)[-1].key
-            if windows[_id(one)][-1].key == last:
-                yield _id(one), last
+        running = running_window(one.dataflow, windows[_id(one)])
+        if running is not None:
+            yield _id(one), running.key
 
 
 @dataclass(frozen=True)

@@ -111,6 +111,19 @@ def windows_for(
     return found
 
 
+def running_window(dataflow: Dataflow, windows: Sequence[Window]) -> Window | None:
+    """Return which of some windows means up to now: the last one of an open range.
+
+    Args:
+        dataflow: Whose they are.
+        windows: In the order of the range, at least one.
+    """
+    if not is_open(dataflow):
+        return None
+    newest = windows[-1]
+    return newest if newest.key == replay_windows(dataflow)[-1].key else None
+
+
 def partitions_of(dataflow: Dataflow) -> dg.PartitionsDefinition | None:
     """Return the partitions of a dataflow, None if it has no replay options.
 

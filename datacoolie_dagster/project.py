@@ -142,6 +142,15 @@ def is_retry(context: dg.AssetExecutionContext | dg.OpExecutionContext) -> bool:
     return context.retry_number > 0 or _RETRY_TAG in context.run.tags
 
 
+def asked_partitions(context: dg.AssetExecutionContext, loaded: Loaded) -> list[str]:
+    """Return the partitions of an asset that a run asks for, none if it asks for no partition.
+
+    A run's partition is that of every step in it, also of an asset without partitions.
+    """
+    keyed = context.has_partition_key or context.has_partition_key_range
+    return list(context.partition_keys) if keyed and loaded.spec.partitions_def is not None else []
+
+
 def resumed_runs(context: dg.AssetExecutionContext | dg.OpExecutionContext) -> list[str]:
     """Return the runs whose finished work a step need not do again.
 

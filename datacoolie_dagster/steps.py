@@ -11,7 +11,8 @@ import dagster as dg
 
 from datacoolie_core import clock
 from datacoolie_core.errors import DataCoolieError
-from datacoolie_dagster.partitions import is_open, replay_windows, windows_for
+from datacoolie_dagster.partitions import running_window, windows_for
+from datacoolie_dagster.project import asked_partitions
 from datacoolie_dagster.provenance import input_tags
 from datacoolie_dagster.recording import (
     ChunkRecorder,
@@ -83,11 +84,8 @@ def load_asset(
     with told_whole():
         before = Turn(context, project, [loaded]).failed_before()
         step = _Step(context, project, loaded, resource, request, before)
-        # a run's partition is that of every step in it, also of an asset without partitions
-        keyed = context.has_partition_key or context.has_partition_key_range
-        if keyed and loaded.spec.partitions_def is not None:
-            return step.replay(list(context.partition_keys))
-        return step.load()
+        asked = asked_partitions(context, loaded)
+        return step.replay(asked) if asked else step.load()
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,7 @@ class _Step:
         """Replay partitions in turn; the running one of an open range is loaded up to now."""
         dataflow, now = self.loaded.dataflow, clock.utc_now()
         windows = windows_for(dataflow, keys, now)
-        running = self._running(windows)
+        running = None if self.request.reload else running_window(dataflow, windows)
         closed = [window for window in windows if window != running]
         metadata: dict[str, Mapping[str, Any]] = {}
         inputs = input_tags(self.context.instance, self.loaded)
@@ -128,13 +126,6 @@ class _Step:
         for key, entries in metadata.items():
             self.context.add_asset_metadata({**entries, **newest}, partition_key=key)
         return _materialized(result, None)
-
-    def _running(self, windows: Sequence[Window]) -> Window | None:
-        dataflow = self.loaded.dataflow
-        if self.request.reload or not is_open(dataflow):
-            return None
-        last = replay_windows(dataflow)[-1]
-        return last if windows[-1].key == last.key else None
 
     def _chunks(
         self,

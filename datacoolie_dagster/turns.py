@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from datacoolie_core.plan.waiting import kept_buckets, waiting_edges
-from datacoolie_dagster.project import recorded_keys, resumed_runs
+from datacoolie_dagster.project import asked_partitions, recorded_keys, resumed_runs
 from datacoolie_dagster.recording import earlier_chunks
 
 if TYPE_CHECKING:
@@ -100,10 +100,7 @@ class Turn:
         loaded = self.project.loaded[dataflow_id]
         if loaded.key not in self._recorded:
             return False
-        keyed = self.context.has_partition_key or self.context.has_partition_key_range
-        if not keyed or loaded.spec.partitions_def is None:
-            return True
-        keys = list(self.context.partition_keys)
+        keys = asked_partitions(self.context, loaded)
         return len(earlier_chunks(self.context, loaded, keys, own=True)) >= len(keys)
 
     def _wait_for(self, left: set[str]) -> None:
