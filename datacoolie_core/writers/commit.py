@@ -9,7 +9,8 @@ whether our commit is in it after all.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,6 +21,7 @@ from datacoolie_core.writers.handles import refreshed
 from datacoolie_core.writers.log import LogEntry, entries_after
 from datacoolie_core.writers.objects import refuse_absent
 from datacoolie_core.writers.request import SupersededError
+from datacoolie_core.writers.staging import Staging
 from datacoolie_core.writers.tables import LiveFile, Place, delta_schema, open_table
 
 if TYPE_CHECKING:
@@ -35,6 +37,26 @@ _LIBRARY_RETRIES = 15
 UNKNOWN_OUTCOME = "commit_unknown"
 """Code of the error after which new files must stay: a commit may name them."""
 Sleep = Callable[[float], None]
+
+
+@contextmanager
+def staging_for(place: Place) -> Generator[Staging]:
+    """Give a place for new files; those that no commit names are deleted afterwards.
+
+    Where nobody knows whether a commit names them, they stay.
+
+    Args:
+        place: The table.
+    """
+    staging = Staging(place)
+    try:
+        yield staging
+    except WriteError as error:
+        if error.code == UNKNOWN_OUTCOME:
+            staging.forget()
+        raise
+    finally:
+        staging.discard()
 
 
 class LostRaceError(Exception):

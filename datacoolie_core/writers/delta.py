@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from datacoolie_core import clock
 from datacoolie_core.errors import WriteError
 from datacoolie_core.writers import append, merge_overwrite, merge_upsert, overwrite, scd2, window
-from datacoolie_core.writers.commit import UNKNOWN_OUTCOME, Sleep
+from datacoolie_core.writers.commit import Sleep, staging_for
 from datacoolie_core.writers.counting import (
     column_maximum,
     count_windows,
@@ -22,7 +22,6 @@ from datacoolie_core.writers.counting import (
 )
 from datacoolie_core.writers.history import inspect
 from datacoolie_core.writers.load import Load
-from datacoolie_core.writers.staging import Staging
 from datacoolie_core.writers.tables import Place
 
 if TYPE_CHECKING:
@@ -82,16 +81,8 @@ def write(
     """
     load = _load_for(request)
     place = Place(request.uri, request.storage_options)
-    staging = Staging(place)
-    job = Load(request, place, frame, finish, on_phase, sleep, staging)
-    try:
-        return load(job)
-    except WriteError as error:
-        if error.code == UNKNOWN_OUTCOME:
-            staging.forget()
-        raise
-    finally:
-        staging.discard()
+    with staging_for(place) as staging:
+        return load(Load(request, place, frame, finish, on_phase, sleep, staging))
 
 
 def _load_for(request: WriteRequest) -> Callable[[Load], WriteResult]:

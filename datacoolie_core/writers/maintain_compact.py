@@ -17,7 +17,7 @@ import polars as pl
 from datacoolie_core.clock import utc_now
 from datacoolie_core.errors import WriteError
 from datacoolie_core.writers import stored
-from datacoolie_core.writers.commit import UNKNOWN_OUTCOME, settle, with_redo
+from datacoolie_core.writers.commit import settle, staging_for, with_redo
 from datacoolie_core.writers.maintain_properties import why_not_rewritten
 from datacoolie_core.writers.maintain_request import INFO
 from datacoolie_core.writers.staging import Layout, StagedFile, Staging
@@ -108,8 +108,7 @@ class _Rewrite:
         self._layout = _layout_of(table, upkeep)
 
     def run(self, bins: Sequence[Sequence[LiveFile]]) -> Rewritten:
-        staging = Staging(self._upkeep.place)
-        try:
+        with staging_for(self._upkeep.place) as staging:
             self._upkeep.on_phase("staging")
             pieces = [self._staged(staging, one) for one in bins]
             self._upkeep.on_phase("staged")
@@ -119,12 +118,6 @@ class _Rewrite:
                 lambda table: self._commit(table, pieces, staging),
                 self._upkeep.sleep,
             )
-        except WriteError as error:
-            if error.code == UNKNOWN_OUTCOME:
-                staging.forget()
-            raise
-        finally:
-            staging.discard()
         return Rewritten(tuple(kept), len(pieces) - len(kept))
 
     def _staged(self, staging: Staging, sources: Sequence[LiveFile]) -> Piece:

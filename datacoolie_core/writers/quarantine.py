@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from datacoolie_core import clock
-from datacoolie_core.errors import WriteError
 from datacoolie_core.storage import join
-from datacoolie_core.writers.commit import UNKNOWN_OUTCOME, with_redo
+from datacoolie_core.writers.commit import staging_for, with_redo
 from datacoolie_core.writers.quarantine_table import (
     SCHEMA,
     Change,
@@ -27,13 +26,14 @@ from datacoolie_core.writers.quarantine_table import (
     layout,
     own_rows,
 )
-from datacoolie_core.writers.staging import Staging
 from datacoolie_core.writers.tables import open_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from deltalake import DeltaTable
+
+    from datacoolie_core.writers.staging import Staging
 
 __all__ = ["Inside", "Quarantine", "add", "pending", "quarantine_uri", "settle"]
 
@@ -134,15 +134,8 @@ def pending(at: Quarantine) -> bool:
 
 def _redone(at: Quarantine, attempt: Callable[[DeltaTable | None, Staging], int]) -> int:
     """Try a step against the newest table until no one comes between; leave no files behind."""
-    staging = Staging(at.place)
-    try:
+    with staging_for(at.place) as staging:
         return with_redo(at.place, None, lambda table: attempt(table, staging), at.sleep)
-    except WriteError as error:
-        if error.code == UNKNOWN_OUTCOME:
-            staging.forget()
-        raise
-    finally:
-        staging.discard()
 
 
 def _complete(to: Quarantine, rows: pl.LazyFrame) -> pl.LazyFrame:
