@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
 
 import polars as pl
@@ -10,27 +10,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from datacoolie_core.engines.bad_value import BadValue, Trouble
-from datacoolie_core.engines.polars_sql import Session, columns_in, condition, typed_expression
+from datacoolie_core.engines.polars_sql import columns_in, condition, typed_expression
 from datacoolie_core.errors import TransformError
-
-NOW = datetime(2024, 3, 31, 22, 30, tzinfo=UTC)
-INSTANT = pl.Datetime("us", "UTC")
-
-
-def value(written: str, frame: pl.DataFrame | None = None, **session) -> list:
-    rows = pl.DataFrame({"one": [1]}) if frame is None else frame
-    expr, dtype = typed_expression(
-        written, dict(rows.schema), place="p", session=Session(**{"now": NOW, **session})
-    )
-    found = rows.lazy().select(pl.col(rows.columns[0]).alias("__"), v=expr)
-    whole = found.collect()["v"]
-    assert whole.dtype == dtype
-    assert whole.equals(found.collect(engine="streaming")["v"])
-    return whole.to_list()
-
-
-def kind(written: str, **columns: pl.DataType) -> pl.DataType:
-    return typed_expression(written, columns, place="p")[1]
+from tests.core.evaluated import INSTANT, kind, value
 
 
 def refused(written: str, **columns: pl.DataType) -> TransformError:

@@ -130,6 +130,16 @@ def is_up(url: str) -> bool:
         return False
 
 
+def wait_until_up(process: subprocess.Popen[bytes], server: Server) -> None:
+    """Wait until the webserver that a process serves answers."""
+    deadline = time.monotonic() + 120
+    while not is_up(server.url):
+        assert process.poll() is None, server.log.read_text("utf-8")
+        assert time.monotonic() < deadline, server.log.read_text("utf-8")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(0.3)
+
+
 @pytest.fixture(scope="session")
 def server(demo: Demo) -> Iterator[Server]:
     """What ``make ui`` starts, on a free port."""
@@ -138,12 +148,7 @@ def server(demo: Demo) -> Iterator[Server]:
     command = [sys.executable, str(demo.folder / "ui.py"), "--port", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
-        deadline = time.monotonic() + 120
-        while not is_up(server.url):
-            assert process.poll() is None, server.log.read_text("utf-8")
-            assert time.monotonic() < deadline, server.log.read_text("utf-8")
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(0.3)
+        wait_until_up(process, server)
         yield server
     finally:
         process.send_signal(signal.SIGINT)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.ui.conftest import Server, free_port, is_up
+from tests.ui.conftest import Server, free_port, wait_until_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -221,12 +221,7 @@ def served(folder: Path, write: Callable[[Path], None] = make) -> Iterator[Group
             stderr=subprocess.STDOUT,
         )
     try:
-        deadline = time.monotonic() + 120
-        while not is_up(server.url):
-            assert process.poll() is None, server.log.read_text("utf-8")
-            assert time.monotonic() < deadline, server.log.read_text("utf-8")
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(0.3)
+        wait_until_up(process, server)
         yield Groups(folder, server)
     finally:
         process.send_signal(signal.SIGINT)
