@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _PLANNED = dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED
 _MOST_ASKS = 100_000
-_LONGEST_WAIT = 30
+_WAITS = (0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30)
+"""Seconds before a step asks again: the first time, the second, and so on; then always the last."""
 _PATIENCE = 4
 """How often a step asks while nothing else of the run is at work: then what it waits for was given
 up by Dagster, since a step before that one failed."""
@@ -115,9 +116,8 @@ class Turn:
             return
         names = sorted(steps - ended)
         self.context.log.info("it is not yet its turn: %s come first", ", ".join(names[:5]))
-        raise dg.RetryRequested(
-            max_retries=_MOST_ASKS, seconds_to_wait=min(_LONGEST_WAIT, 0.2 * 2**asks)
-        )
+        seconds = _WAITS[min(asks, len(_WAITS) - 1)]
+        raise dg.RetryRequested(max_retries=_MOST_ASKS, seconds_to_wait=seconds)
 
     @property
     def _own_step(self) -> str:
